@@ -292,9 +292,9 @@ void test_joint(double low, double high, truths kind) {
   for (const hlo::element number : number_types) compare(loss, number, low, high, kind);
 }
 
-/// A metric over the samples; the last row is padding.
+/// A metric over the samples; the last row is padding. hostile: predictions that are not finite are among them.
 template <class M, label_kind Kind>
-void test_metric(int n, double low = 0, double high = 1) {
+void test_metric(int n, double low = 0, double high = 1, bool hostile = false) {
   const std::size_t size = std::size_t(n);
   numbers x = random_numbers(rows * size, 5, low, high);
   numbers truth = Kind == label_kind::sparse ? random_numbers(rows, 6, 0, n == 1 ? 2 : n) : random_numbers(rows * size, 6);
@@ -307,6 +307,9 @@ void test_metric(int n, double low = 0, double high = 1) {
     else if (!std::is_same_v<M, r2_score> && !std::is_same_v<M, root_mean_squared_error>)
       truth[i] = n == 1 ? double(truth[i] > 0) : double(i % size == (i / size * 7) % size);
   }
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; hostile && i + 1 < rows; ++i)
+    x[i * size + i % size] = i % 3 == 0 ? std::nan("") : i % 3 == 1 ? infinity : -infinity;
   numbers expected(2 * detail::pairs_of_sums<M>(n));
   for (std::size_t i = 0; i + 1 < rows; ++i) {
     double* at = expected.data();
@@ -513,6 +516,15 @@ int main() try {
   test_metric<f1_score<threshold<0.5_r>, macro_average>, label_kind::sparse>(6);
   test_metric<confusion_matrix<>, label_kind::sparse>(5);
   test_metric<confusion_matrix<>, label_kind::dense>(1);
+  test_metric<sparse_categorical_accuracy, label_kind::sparse>(6, 0, 1, true);
+  test_metric<binary_accuracy<>, label_kind::dense>(6, 0, 1, true);
+  test_metric<sparse_top_k_categorical_accuracy<3>, label_kind::sparse>(6, 0, 1, true);
+  test_metric<precision_score<top_k<2>>, label_kind::dense>(6, 0, 1, true);
+  test_metric<recall<top_k<3>, threshold<0.2_r>>, label_kind::sparse>(6, 0, 1, true);
+  test_metric<auc<num_thresholds<20>>, label_kind::dense>(6, 0, 1, true);
+  test_metric<f1_score<>, label_kind::dense>(5, 0, 1, true);
+  test_metric<confusion_matrix<>, label_kind::sparse>(5, 0, 1, true);
+  test_metric<confusion_matrix<>, label_kind::dense>(1, 0, 1, true);
   test_metric<r2_score, label_kind::dense>(3);
   test_metric<root_mean_squared_error, label_kind::dense>(4);
   test_metric<mean_squared_error, label_kind::dense>(4);

@@ -22,7 +22,7 @@ from safetensors.numpy import save_file
 keras.config.set_floatx("float64")
 keras.src.backend.common.dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"
 
-K, SAMPLES, FIRST = keras.metrics, 40, 25
+K, SAMPLES = keras.metrics, 40
 random = np.random.default_rng(11)
 
 
@@ -41,10 +41,10 @@ def confused(y, p, threshold=None, thresholds=None, top_k=None, class_id=None):
     limit = thresholds if thresholds is not None else threshold
     yes = p > (0.5 if limit is None else limit)
     if top_k is not None:
-        largest = np.argsort(-p, axis=-1, kind="stable")[:, :top_k]
+        largest = np.argsort(-np.where(np.isnan(p), np.inf, p), axis=-1, kind="stable")[:, :top_k]
         inside = np.zeros_like(yes)
         np.put_along_axis(inside, largest, True, -1)
-        yes = inside if limit is None else yes & inside
+        yes = inside & (p > (-np.inf if limit is None else limit))
     if class_id is not None:
         y, yes = y[:, class_id], yes[:, class_id]
     is_one = y != 0
@@ -64,9 +64,9 @@ def share(other):
 
 
 def auc(y, p, num_thresholds=200, curve="ROC", from_logits=False):
-    y, p = y.ravel(), p.ravel()
+    y, p = y.ravel(), np.nan_to_num(p.ravel(), nan=-1e300)
     p = 1 / (1 + np.exp(-p)) if from_logits else p
-    limits = np.array([-1e-7, *(np.arange(1, num_thresholds - 1) / (num_thresholds - 1)), 1 + 1e-7])
+    limits = np.array([-np.inf, *(np.arange(1, num_thresholds - 1) / (num_thresholds - 1)), np.inf])
     tp = np.array([((p > limit) & (y > 0)).sum() for limit in limits], float)
     fp = np.array([((p > limit) & (y == 0)).sum() for limit in limits], float)
     ones, zeros = (y > 0).sum(), (y == 0).sum()
@@ -132,6 +132,10 @@ bits, five = likely((SAMPLES, 3)), classes(5)
 amounts = short(-3, 3, (SAMPLES, 4))
 amounts = amounts, (amounts + short(-1, 1, amounts.shape)).astype(np.float32).astype(np.float64)
 logits = bits[0], (8 * bits[1] - 4).astype(np.float32).astype(np.float64)
+# Rows with one number that is not finite, and rows of one number.
+hostile = five[0][::2].copy(), five[1][::2].copy()
+for i, row in enumerate(hostile[1]):
+    row[i % 5 if i % 4 else slice(None)] = (0.5, np.nan, np.inf, -np.inf)[i % 4]
 
 cases = []  # (name, Keras, the same in NumPy, data, settings)
 for name, metric, second in (
@@ -162,6 +166,15 @@ cases += [
     ("r2_score", K.R2Score, r2_score, amounts, {}),
     ("cosine_similarity", K.CosineSimilarity, None, amounts, {}),
     ("confusion_matrix", ConfusionMatrix, confusion_matrix, five, {}),
+    ("hostile_true_positives", K.TruePositives, count(0), hostile, {}),
+    ("hostile_false_positives", K.FalsePositives, count(1), hostile, {}),
+    ("hostile_true_negatives", K.TrueNegatives, count(2), hostile, dict(thresholds=0.375)),
+    ("hostile_precision_top_k", K.Precision, share(1), hostile, dict(top_k=2)),
+    ("hostile_recall_top_k", K.Recall, share(3), hostile, dict(top_k=3)),
+    ("hostile_auc", K.AUC, auc, hostile, {}),
+    ("hostile_auc_pr", K.AUC, auc, hostile, dict(curve="PR")),
+    ("hostile_auc_from_logits", K.AUC, auc, hostile, dict(from_logits=True)),
+    ("hostile_f1_score", K.F1Score, f1_score, hostile, {}),
 ]
 
 
@@ -172,8 +185,9 @@ def cosine(y, p):
 tensors, settings_of = {}, {}
 for name, kind, second, (y, p), settings in cases:
     metric = kind(**settings)
-    metric.update_state(y[:FIRST], p[:FIRST])
-    metric.update_state(y[FIRST:], p[FIRST:])
+    first = len(y) * 5 // 8
+    metric.update_state(y[:first], p[:first])
+    metric.update_state(y[first:], p[first:])
     result = np.atleast_1d(np.asarray(metric.result(), np.float64))
     again = np.atleast_1d((second or cosine)(y, p, **settings))
     assert np.abs(result - again).max() < 1e-6, (name, result, again)  # of Keras' epsilons and float32

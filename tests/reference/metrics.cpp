@@ -174,6 +174,18 @@ TEST_CASE("F1 scores, the confusion matrix") {
   check_sums<confusion_matrix<>>("confusion_matrix");
 }
 
+TEST_CASE("predictions that are nan or infinite, and rows of one number") {
+  check_sums<true_positives<>>("hostile_true_positives");
+  check_sums<false_positives<>>("hostile_false_positives");
+  check_sums<true_negatives<threshold<0.375_r>>>("hostile_true_negatives");
+  check_sums<precision_score<top_k<2>>>("hostile_precision_top_k");
+  check_sums<recall<top_k<3>>>("hostile_recall_top_k");
+  check_sums<auc<>>("hostile_auc");
+  check_sums<auc<pr_curve>>("hostile_auc_pr");
+  check_sums<auc<from_logits>>("hostile_auc_from_logits");
+  check_sums<f1_score<>>("hostile_f1_score");
+}
+
 TEST_CASE("errors of numbers") {
   check_sums<root_mean_squared_error>("root_mean_squared_error");
   check_sums<r2_score>("r2_score");

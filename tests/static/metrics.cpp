@@ -60,4 +60,3 @@ static_assert(sums_of<precision_score<threshold<0.3_r>>, 2>(2) == std::array{1.,
 static_assert(sums_of<recall<top_k<1>>, 2>(truth) == std::array{0., 1.});  // of equal ones, the first
 static_assert(recall<>::result(std::array{0., 0.}) == 0 && recall<>::result(std::array{1., 4.}) == 0.25);
 static_assert(f1_score<macro_average>::result(std::array{1., 0., 0., 0., 1., 1.}) == 0.5);
-static_assert(r2_score::result(std::array{2., 4., 10., 1.}) == 0.5);

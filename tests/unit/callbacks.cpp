@@ -4,9 +4,11 @@
 #include <cmath>
 #include <cstddef>
 #include <fstream>
+#include <iostream>
 #include <iterator>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <strata/callbacks/csv_logger.hpp>
 #include <strata/callbacks/early_stopping.hpp>
 #include <strata/callbacks/lambda_callback.hpp>
@@ -194,6 +196,34 @@ TEST_CASE("a loss that is nan is an error, or ends the training where that is as
   };
   CHECK(contains(error_of([&] { fit(); }), "the loss"));
   CHECK(fit(terminate_on_nan{}) < 4);
+}
+
+TEST_CASE("an epoch whose validation loss is nan is no improvement, whatever a metric says, and a line says so") {
+  const scratch_folder folder("nan-validation");
+  std::vector<float> x(8, 1);
+  x[3] = std::nanf("");
+  std::ostringstream said, progress;
+  auto *const log = std::clog.rdbuf(said.rdbuf()), *const out = std::cout.rdbuf(progress.rdbuf());
+  trainer model{net{}, sgd{}, sparse_categorical_crossentropy{}, false_positives<class_id<0>>{}};
+  early_stopping stops{{.monitor = "val_false_positives", .patience = 1}};
+  model_checkpoint best{folder / "best.safetensors", {.monitor = "val_false_positives", .save_best_only = true}};
+  reduce_lr_on_plateau reduces{{.monitor = "val_false_positives", .factor = 0.5, .patience = 1}};
+  const history past = model.fit(noise(), epochs(5), validation(x, std::vector<int>{1, 2}), verbosity::line, stops, best, reduces,
+                                 csv_logger{folder / "log.csv"});
+  std::clog.rdbuf(log), std::cout.rdbuf(out);
+  CHECK(std::isnan(past["val_loss"][0]));
+  CHECK(!std::isnan(past["val_false_positives"][0]));
+  CHECK(past.size() == 2);
+  CHECK(!stops.best());
+  CHECK(!best.best());
+  CHECK(!std::filesystem::exists(folder / "best.safetensors"));
+  CHECK(model.learning_rate() == doctest::Approx(0.0025));
+  CHECK(contains(said.str(), "epoch 2: the loss of the validation is nan"));
+  CHECK(contains(progress.str(), "val_loss: nan"));
+  CHECK(contains(content(folder / "log.csv"), ",nan"));
+  CHECK(!contains(content(folder / "log.csv"), "-nan"));
+  CHECK(contains(error_of([] { early_stopping{{.baseline = std::nan("")}}; }), "baseline is nan"));
+  CHECK(contains(error_of([] { model_checkpoint{"a.safetensors", {.initial_value_threshold = std::nan("")}}; }), "is nan"));
 }
 
 TEST_CASE("metrics of one name are numbered wherever a name finds them") {

@@ -1,8 +1,10 @@
 // Layers divided among ranks: by columns the bits of one device, by rows bits that do not depend on threads or processes.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <sstream>
 #include <strata/callbacks/check_numerics.hpp>
@@ -304,6 +306,40 @@ TEST_CASE("a loss divided by classes: that of one device but for rounding, and t
   // Logits of several hundreds: exponentials of them would overflow.
   check(std::type_identity<program<logits, sparse_categorical_crossentropy<from_logits>, sgd, type_list<accuracy>>>{}, 30, 1e-3);
   check(std::type_identity<program<probabilities, categorical_crossentropy<>, sgd, type_list<>>>{}, 30, 1e-3);
+}
+
+TEST_CASE("metrics of divided classes: a prediction that is nan or infinite counts as on one device") {
+  const auto measured = [](auto strategy, std::size_t at, float value) {
+    trainer model{sequential<input<2>, dense<8>>{},
+                  sgd{},
+                  sparse_categorical_crossentropy<from_logits>{},
+                  accuracy{},
+                  sparse_top_k_categorical_accuracy<3>{},
+                  sparse_top_k_categorical_accuracy<9>{},
+                  strategy};
+    std::vector<float> weights(model.parameters().size());
+    float* const bias = weights.data() + weights.size() - 16;
+    for (int k = 0; k < 8; ++k) bias[k] = float(k * 3 % 8);
+    bias[at] = value;
+    model.set_parameters(weights);
+    std::vector<double> all;
+    for (int label = 0; label < 8; ++label) {
+      const logs values = model.evaluate(std::vector<float>{1, 1}, std::vector<int>{label});
+      for (const char* name : {"accuracy", "sparse_top_k_categorical_accuracy", "sparse_top_k_categorical_accuracy_1"})
+        all.push_back(values[name]);
+    }
+    return all;
+  };
+  using last = layout_map<rule<"dense", by_classes>>;
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const float value : {std::nanf(""), infinity, -infinity, 0.5f})
+    for (const std::size_t at : {0, 3, 7}) {
+      CAPTURE(value);
+      CAPTURE(at);
+      const std::vector<double> expected = measured(one_device{}, at, value);
+      CHECK(measured(tensor_parallel<4, last>{}, at, value) == expected);
+      CHECK((std::ranges::count(expected, 0) == std::ssize(expected)) == std::isnan(value));
+    }
 }
 
 namespace {

@@ -42,6 +42,7 @@ class early_stopping {
 
   explicit early_stopping(early_stopping_options options = {})
       : options_(std::move(options)), monitored_(name, options_.monitor, options_.mode, options_.min_delta) {
+    detail::refuse_nan(name, "baseline", options_.baseline);
     detail::refuse_negative(name, "patience", options_.patience);
     detail::refuse_negative(name, "start_from_epoch", options_.start_from_epoch);
   }

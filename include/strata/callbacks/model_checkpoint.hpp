@@ -46,6 +46,7 @@ class model_checkpoint {
     if (!pattern_.ends_with(".safetensors") && !detail::is_keras_file(pattern_))
       throw_error({name, ": the name of '", pattern_, "' has to end in .safetensors, .weights.h5, .keras or .h5"});
     detail::require_format_of(pattern_);
+    detail::refuse_nan(name, "initial_value_threshold", options_.initial_value_threshold);
     detail::refuse_negative(name, "save_every_batches", double(options_.save_every_batches));
     if (!options_.save_best_only) return;
     monitored_.emplace(name, options_.monitor, options_.mode, 0);

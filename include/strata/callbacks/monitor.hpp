@@ -54,7 +54,8 @@ class monitored {
   std::string settings() const { return text_of({name_, ", ", mode_ == monitor_mode::max ? "larger" : "smaller", " is better"}); }
   /// Whether it is a val_ value in an epoch without validation.
   bool is_left_out(const training_state& s) const { return s.skips_validation && name_.starts_with("val_"); }
-  /// Throws strata::error, which lists the values there are, or says that the name does not tell which values are better.
+  /// nan where the loss over the same data is nan: some metrics of weights that have exploded are good numbers, such as no false
+  /// positives. Throws strata::error, which lists the values there are, or says that the name does not tell which are better.
   double of(const logs& values) const {
     const auto value = values.find(name_);
     if (!value)
@@ -63,7 +64,8 @@ class monitored {
     if (mode_ == monitor_mode::automatic)
       throw_error({callback_, ": '", name_, "' does not tell whether a smaller or a larger value is better: set mode to ",
                    "monitor_mode::min or monitor_mode::max"});
-    return *value;
+    const double loss = values.find(name_.starts_with("val_") ? "val_loss" : "loss").value_or(*value);
+    return std::isnan(loss) ? loss : *value;
   }
   /// By more than min_delta. Any number is better than none, and nan is never better.
   bool is_better(double value, std::optional<double> than) const {
@@ -84,6 +86,10 @@ inline int count_in(const logs& state, std::string_view name) {
   return int(count);
 }
 
+/// Throws strata::error if the setting is nan, with which no value compares.
+inline void refuse_nan(const char* callback, const char* setting, const std::optional<double>& value) {
+  if (value && std::isnan(*value)) throw_error({callback, ": ", setting, " is nan"});
+}
 /// Throws strata::error if the setting is negative.
 inline void refuse_negative(const char* callback, const char* setting, double value) {
   if (!(value >= 0)) throw_error({callback, ": ", setting, " is ", value, ", but must be at least 0"});

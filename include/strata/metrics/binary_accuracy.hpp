@@ -5,7 +5,8 @@
 
 namespace strata {
 
-/// Of each sample, the share of elements where (prediction > Threshold) equals the label, 0 or 1. The threshold itself is 0.
+/// Of each sample, the share of elements where (prediction > Threshold) equals the label, 0 or 1. The threshold itself is 0. A
+/// prediction that is nan counts as wrong. (Keras takes it for 0.)
 /// https://keras.io/api/metrics/accuracy_metrics/#binaryaccuracy-class
 template <decimal Threshold = decimal(5, -1)>
 struct binary_accuracy {
@@ -13,9 +14,12 @@ struct binary_accuracy {
 
   template <class T>
   static constexpr double measure(std::span<const T> prediction, std::span<const T> truth) {
+    const T limit = static_cast<T>(Threshold.value());
     int right = 0;
-    for (std::size_t i = 0; i < prediction.size(); ++i)
-      right += (prediction[i] > static_cast<T>(Threshold.value()) ? T(1) : T(0)) == truth[i] ? 1 : 0;
+    for (std::size_t i = 0; i < prediction.size(); ++i) {
+      const T p = prediction[i];
+      right += (p > limit ? T(1) : p <= limit ? T(0) : p) == truth[i] ? 1 : 0;
+    }
     return static_cast<double>(right) / static_cast<double>(prediction.size());
   }
 };

@@ -15,15 +15,25 @@ constexpr int position_of_largest(std::span<const T> values) {
     if (values[i] > values[best]) best = i;
   return static_cast<int>(best);
 }
+
+/// The class of the largest prediction. -1 where one of them is nan: there is none.
+template <class T>
+constexpr int predicted_class(std::span<const T> prediction) {
+  for (const T p : prediction)
+    if (p != p) return -1;
+  return position_of_largest(prediction);
+}
 }  // namespace detail
 
+/// A sample with a prediction that is nan counts as wrong. (Keras takes the first nan for the largest prediction.)
 /// https://keras.io/api/metrics/accuracy_metrics/#sparsecategoricalaccuracy-class
 struct sparse_categorical_accuracy {
   static constexpr auto name = "sparse_categorical_accuracy";
 
   template <class T>
   static constexpr double measure(std::span<const T> prediction, std::int32_t label) {
-    return detail::position_of_largest(prediction) == label ? 1 : 0;
+    const int predicted = detail::predicted_class(prediction);
+    return predicted >= 0 && predicted == label ? 1 : 0;
   }
   static constexpr double measure_place(place_of_class p) { return p.greater == 0 && p.not_less_before == 0 ? 1 : 0; }
 };

@@ -1,5 +1,6 @@
 // Counts of right and wrong yes-or-no predictions, and the quotients of these.
 #pragma once
+#include <limits>
 #include <strata/base/reason.hpp>
 #include <strata/metrics/options.hpp>
 
@@ -9,6 +10,11 @@ struct confusion_settings {
   decimal threshold{5, -1};
   bool has_threshold = false;
   int top_k = 0, class_id = -1;
+
+  /// What a positive prediction is greater than. Without a threshold, top_k decides among all numbers.
+  constexpr double limit() const {
+    return top_k > 0 && !has_threshold ? -std::numeric_limits<double>::infinity() : threshold.value();
+  }
 };
 
 inline constexpr reason class_id_must_be_less_than_the_number_of_predictions{
@@ -33,9 +39,7 @@ struct of_confusion : metric_options<confusion_settings, Options...> {
     const std::size_t first = 0 > s.class_id ? 0 : std::size_t(s.class_id);
     const std::size_t end = 0 > s.class_id ? prediction.size() : first + 1;
     for (std::size_t i = first; i < end; ++i) {
-      // Without a threshold, top_k alone decides.
-      const bool large = (s.top_k > 0 && !s.has_threshold) || prediction[i] > T(s.threshold.value());
-      const bool yes = large && (s.top_k == 0 || is_among_largest(prediction, i, s.top_k));
+      const bool yes = prediction[i] > T(s.limit()) && (s.top_k == 0 || is_among_largest(prediction, i, s.top_k));
       const bool right = yes == (truth_of_element(truth, prediction, i) != 0);
       Metric::count(yes ? (right ? confusion::true_positive : confusion::false_positive)
                         : (right ? confusion::true_negative : confusion::false_negative),
@@ -61,8 +65,9 @@ struct share_of_true_positives : of_confusion<Metric, 2, Options...> {
 };
 }  // namespace detail
 
-/// The number of predictions greater than the threshold whose truth is not 0. Options of this metric and those below: threshold
-/// 0.5, class_id, top_k.  https://keras.io/api/metrics/classification_metrics/#truepositives-class
+/// The number of predictions greater than the threshold whose truth is not 0. A prediction that is nan is not greater, as in
+/// Keras. Options of this metric and those below: threshold 0.5, class_id, top_k.
+/// https://keras.io/api/metrics/classification_metrics/#truepositives-class
 template <class... Options>
 struct true_positives : detail::count_of<true_positives<Options...>, detail::confusion::true_positive, Options...> {
   static constexpr auto name = "true_positives";

@@ -6,7 +6,8 @@
 namespace strata {
 
 /// A row for each true class and a column for each predicted one: logs::array("confusion_matrix") is row after row. The predicted
-/// class is that of the largest prediction. A network with one output has two classes; 1 is predicted above Threshold.
+/// class is that of the largest prediction. A network with one output has two classes; 1 is predicted above Threshold. A sample
+/// with a prediction that is nan is in no column.
 /// https://www.tensorflow.org/api_docs/python/tf/math/confusion_matrix
 template <decimal Threshold = decimal(5, -1)>
 struct confusion_matrix {
@@ -19,8 +20,9 @@ struct confusion_matrix {
 
   template <class T>
   static constexpr void add(std::span<const T> prediction, std::int32_t label, std::span<double> to) {
-    const bool one = prediction[0] > T(Threshold.value());
-    const int predicted = prediction.size() == 1 ? int(one) : detail::position_of_largest(prediction);
+    int predicted = detail::predicted_class(prediction);
+    if (predicted < 0) return;
+    if (prediction.size() == 1) predicted = prediction[0] > T(Threshold.value());
     to[std::size_t(label) * classes(prediction.size()) + std::size_t(predicted)] += 1;
   }
   template <class T>

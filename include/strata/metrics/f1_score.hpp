@@ -33,8 +33,9 @@ struct macro_average : detail::average_option<averaging::macro> {};
 struct weighted_average : detail::average_option<averaging::weighted> {};
 
 /// 2 precision recall / (precision + recall) of each class, which is predicted where its prediction is the largest or, with
-/// `threshold`, greater than that. Options: threshold, and micro_average, macro_average or weighted_average. Without an average
-/// there is a score per class: logs::array("f1_score").  https://keras.io/api/metrics/f_score_metrics/#f1score-class
+/// `threshold`, greater than that; where one is nan, none is the largest. Options: threshold, and micro_average, macro_average or
+/// weighted_average. Without an average there is a score per class: logs::array("f1_score").
+/// https://keras.io/api/metrics/f_score_metrics/#f1score-class
 template <class... Options>
 struct f1_score : detail::metric_options<f1_settings, Options...> {
   static constexpr auto name = "f1_score";
@@ -47,11 +48,12 @@ struct f1_score : detail::metric_options<f1_settings, Options...> {
   static constexpr void add(std::span<const T> prediction, Truth truth, std::span<double> to)
     requires requires { detail::truth_of_element(truth, prediction, 0); }
   {
-    const T largest = prediction[std::size_t(detail::position_of_largest(prediction))];
+    const int largest = detail::predicted_class(prediction);
     for (std::size_t i = 0; i < prediction.size(); ++i) {
       const T p = prediction[i], size = p < 0 ? -p : p;
-      const bool yes = f1_score::settings.has_threshold ? p > T(f1_score::settings.threshold.value())
-                                                        : p >= largest && size > T(1e-9);  // as Keras: 0 is no prediction
+      const bool yes = f1_score::settings.has_threshold
+                           ? p > T(f1_score::settings.threshold.value())
+                           : largest >= 0 && p >= prediction[std::size_t(largest)] && size > T(1e-9);  // as Keras: 0 is none
       const bool is = detail::truth_of_element(truth, prediction, i) != 0;
       to[3 * i] += yes && is ? 1 : 0, to[3 * i + 1] += yes && !is ? 1 : 0, to[3 * i + 2] += !yes && is ? 1 : 0;
     }

@@ -17,7 +17,8 @@ struct threshold {
   }
 };
 
-/// Only the K largest predictions of a sample are positive; of equal ones, the first.
+/// Only the K largest predictions of a sample are positive; of equal ones, the first. nan and minus infinity are not, but nan is
+/// among the largest, as in Keras.
 template <int K>
 struct top_k {
   static_assert(K >= 1, "top_k needs K >= 1");
@@ -70,12 +71,12 @@ constexpr T truth_of_element(std::int32_t label, std::span<const T> prediction, 
   return prediction.size() == 1 ? T(label) : T(label == std::int32_t(i));
 }
 
-/// Whether fewer than k predictions of the sample are larger than that of element i, or equal and before it.
+/// Whether fewer than k predictions of the sample are larger than that of element i, or equal and before it, or nan.
 template <class T>
 constexpr bool is_among_largest(std::span<const T> prediction, std::size_t i, int k) {
   int before = 0;
   for (std::size_t j = 0; j < prediction.size(); ++j)
-    before += prediction[j] > prediction[i] || (prediction[j] == prediction[i] && j < i) ? 1 : 0;
+    before += !(prediction[j] <= prediction[i]) || (prediction[j] == prediction[i] && j < i) ? 1 : 0;
   return before < k;
 }
 

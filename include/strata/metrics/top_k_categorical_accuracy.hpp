@@ -4,7 +4,8 @@
 
 namespace strata {
 
-/// Right if fewer than K predictions are greater than that of the label: ties at the boundary count as right.
+/// Right if fewer than K predictions are greater than that of the label: ties at the boundary count as right. Wrong where that of
+/// the label is not finite, as in tf.math.in_top_k, or where another one is nan.
 /// https://keras.io/api/metrics/accuracy_metrics/#sparsetopkcategoricalaccuracy-class
 template <int K = 5>
 struct sparse_top_k_categorical_accuracy {
@@ -13,11 +14,15 @@ struct sparse_top_k_categorical_accuracy {
 
   template <class T>
   static constexpr double measure(std::span<const T> prediction, std::int32_t label) {
-    int greater = 0;
-    for (T p : prediction) greater += p > prediction[static_cast<std::size_t>(label)] ? 1 : 0;
-    return greater < K ? 1 : 0;
+    const T own = prediction[static_cast<std::size_t>(label)];
+    place_of_class place{.is_finite = detail::is_finite(own)};
+    for (const T p : prediction) {
+      if (p != p) return 0;
+      place.greater += p > own ? 1 : 0;
+    }
+    return measure_place(place);
   }
-  static constexpr double measure_place(place_of_class p) { return p.greater < K ? 1 : 0; }
+  static constexpr double measure_place(place_of_class p) { return p.is_finite && p.greater < K ? 1 : 0; }
 };
 
 /// For one-hot labels; the class is where the label is largest.

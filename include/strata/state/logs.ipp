@@ -1,5 +1,6 @@
 // Definitions of logs.hpp.
 #pragma once
+#include <limits>
 
 namespace strata {
 
@@ -14,6 +15,7 @@ STRATA_FUNCTION logs::logs(std::initializer_list<std::pair<std::string, double>>
 }
 
 STRATA_FUNCTION void logs::set(std::string_view name, double value) {
+  if (value != value) value = std::numeric_limits<double>::quiet_NaN();  // without a sign, which would be printed
   for (auto& known : values_)
     if (known.first == name) {
       known.second = value;

@@ -59,6 +59,7 @@ class fit_loop {
 
  private:
   void give_notice() const;
+  void warn_of_nan_in_validation() const;
   /// As many batches as the settings say, or one pass over the data. With steps_per_epoch the pass of the last epoch continues;
   /// an epoch that was interrupted continues in any case.
   void train_epoch(progress_bar& progress, const hook_list& hooks);
@@ -119,6 +120,7 @@ template <class T>
     report(state.values, at.metric_sums, steps_.metrics(), "");
     validate(state.values);
     progress.end_epoch(state.values);
+    warn_of_nan_in_validation();
     hooks(&hook_calls::epoch_end, state);
     share_decisions(group, state);
     at.past.add(state.epoch, state.values);
@@ -142,6 +144,16 @@ template <class T>
 template <class T>
 [[gnu::cold]] void fit_loop<T>::give_notice() const {
   if (!settings_.notice.empty() && is_first_notice()) std::clog << settings_.notice << std::endl;
+}
+
+template <class T>
+[[gnu::cold]] void fit_loop<T>::warn_of_nan_in_validation() const {
+  if (!executor_.group().is_chief() || settings_.how == verbosity::off) return;
+  if (std::isnan(state.values.find("val_loss").value_or(0)))
+    std::clog << "epoch " << state.epoch + 1
+              << ": the loss of the validation is nan, so callbacks do not take this epoch for an improvement "
+                 "(data::check_finite names a sample that is not finite)"
+              << std::endl;
 }
 
 template <class T>

@@ -169,6 +169,17 @@ TEST_CASE("nan, and labels that are no class: what the metric says of a row, a b
   constexpr std::size_t N = 70;
   std::vector<double> given = numbers(1, N);
   given[69] = 3;
+  for (const double infinite : {INFINITY, -INFINITY})
+    for (const int label : {0, 3, 69}) {
+      std::vector<double> row = given;
+      row[3] = infinite;
+      CAPTURE(infinite);
+      CAPTURE(label);
+      CHECK(measured_on_device<lenient, sparse_categorical_accuracy>(row, {double(label)}, row) ==
+            sparse_categorical_accuracy::measure(std::span<const double>(row), label));
+      CHECK(measured_on_device<lenient, sparse_top_k_categorical_accuracy<2>>(row, {double(label)}, row) ==
+            sparse_top_k_categorical_accuracy<2>::measure(std::span<const double>(row), label));
+    }
   for (const std::size_t nan_at : {std::size_t{0}, std::size_t{3}, std::size_t{69}, N})
     for (const int label : {0, 3, 69, -1, 70}) {
       std::vector<double> row = given;
@@ -177,6 +188,8 @@ TEST_CASE("nan, and labels that are no class: what the metric says of a row, a b
       CAPTURE(label);
       CHECK(measured_on_device<lenient, sparse_categorical_accuracy>(row, {double(label)}, row) ==
             sparse_categorical_accuracy::measure(std::span<const double>(row), label));
+      if (label >= 0 && label < int(N))
+        CHECK(measured_on_device<lenient, sparse_top_k_categorical_accuracy<70>>(row, {double(label)}, row) == (nan_at == N));
       CHECK(measured_on_device<mean_squared_error, categorical_accuracy>(given, {double(label)}, row) ==
             categorical_accuracy::measure(std::span<const double>(given), std::span<const double>(row)));
     }

@@ -146,14 +146,16 @@ struct use_of_predictions<Program, tensor_backend<Base>> {
       for (int n = 0; n < count; ++n) {
         const int label = label_of(batch, n);
         const place_of_class its = compare(predictions.at[0] + std::ptrdiff_t(n) * C, label - first, all[label / C * count + n]);
-        own[2 * n] = T(its.greater), own[2 * n + 1] = T(its.not_less_before);
+        // Negative where the prediction for the class is not finite.
+        own[2 * n] = its.is_finite ? T(its.greater) : -1 - T(its.greater), own[2 * n + 1] = T(its.not_less_before);
       }
       all = ranks->gather(2L * count);
       for (int n = 0; n < count; ++n) {
         place_of_class place;
         for (int r = 0; r < ranks->size(); ++r) {
           const T* const its = all + 2 * (long(r) * count + n);
-          place.greater += long(its[0]), place.not_less_before += long(its[1]);
+          place.greater += long(its[0] < 0 ? -1 - its[0] : its[0]), place.not_less_before += long(its[1]);
+          place.is_finite = place.is_finite && its[0] >= 0;
         }
         add(typename Program::metrics{}, place, to);
       }
@@ -176,8 +178,9 @@ struct use_of_predictions<Program, tensor_backend<Base>> {
   }
   /// Of the predictions of this rank. label: its place among them, which may be before or after; its_own: the prediction for it.
   static place_of_class compare(const T* predictions, int label, T its_own) {
-    place_of_class p;
+    place_of_class p{.is_finite = is_finite(its_own)};
     for (int i = 0; i < C; ++i) {
+      if (predictions[i] != predictions[i]) return place_of_class::none();
       p.greater += predictions[i] > its_own;
       p.not_less_before += i < label && !(predictions[i] < its_own);
     }

@@ -87,13 +87,12 @@ struct metrics_of_output {
   }
   template <class Row>
   static STRATA_DEVICE place_of_class place_of(const Row& by, std::span<const T> predictions, int label) {
-    if (label < 0 || label >= N) return {N, N};  // a label that is no class: only a loss of the user's may let it pass
+    // Only a loss of the user's may let a label pass that is no class.
+    if (label < 0 || label >= N) return place_of_class::none();
     const auto at = [&](int i) { return predictions[std::size_t(i)]; };
-    const auto is_nan = [&](int i) { return at(i) != at(i); };
-    // As if the first of the largest were searched, where a nan is passed over unless it is the first prediction.
-    const auto comes_before = [&](int i) { return at(i) >= at(label) || is_nan(label) || (i == 0 && is_nan(0)); };
+    if (by.template sum<long>(int(N), [&](int i) { return long{at(i) != at(i)}; }) > 0) return place_of_class::none();
     return {by.template sum<long>(int(N), [&](int i) { return long{at(i) > at(label)}; }),
-            by.template sum<long>(label, [&](int i) { return long{comes_before(i)}; })};
+            by.template sum<long>(label, [&](int i) { return long{at(i) >= at(label)}; }), strata::detail::is_finite(at(label))};
   }
 };
 

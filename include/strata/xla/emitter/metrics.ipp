@@ -19,8 +19,14 @@ STRATA_FUNCTION tensor mean_over_samples(const metric_call& c, tensor of_row) {
 }
 
 STRATA_FUNCTION tensor true_label(const metric_call& c) { return c.labels ? c.labels : position_of_largest(as_rows(c.targets)); }
+/// Whether a prediction of the row is nan: (rows) of i1. A maximum does not tell: some plugins leave nan out.
+STRATA_FUNCTION tensor has_nan(tensor p) {
+  const tensor nans = reduce(reduction::add, convert(compare("NE", p, p), element::i32), {1});
+  return compare("GT", nans, filled(0, nans));
+}
 STRATA_FUNCTION tensor right_class(const metric_call& c, tensor label) {
-  return compare("EQ", position_of_largest(as_rows(c.predictions)), label);
+  const tensor p = as_rows(c.predictions);
+  return binary("and", compare("EQ", position_of_largest(p), label), unary("not", has_nan(p)));
 }
 STRATA_FUNCTION tensor truth_of_elements(const metric_call& c) {
   if (!c.labels) return as_rows(c.targets);
@@ -30,33 +36,32 @@ STRATA_FUNCTION tensor truth_of_elements(const metric_call& c) {
 }
 STRATA_FUNCTION tensor right_side(const metric_call& c, double threshold) {
   const tensor p = as_rows(c.predictions), above = convert(compare("GT", p, filled(threshold, p)), c.step.number);
-  const tensor is_right = convert(compare("EQ", above, truth_of_elements(c)), c.step.number);
+  const tensor is_right = convert(compare("EQ", select(compare("EQ", p, p), above, p), truth_of_elements(c)), c.step.number);
   return sum_of_rows(is_right) / double(p.extent(1));
 }
 STRATA_FUNCTION tensor among_largest(const metric_call& c, tensor label, int k) {
   const tensor p = as_rows(c.predictions), zero = filled(0, p);
   const tensor own = sum_of_rows(select(compare("NE", one_hot(label, p.extent(1), c.step.number), zero), p, zero));
-  const tensor larger = sum_of_rows(convert(compare("GT", p, along_first_axes(own, p)), c.step.number));
-  return compare("LT", larger, filled(k, larger));
+  const tensor beats = compare("GT", p, along_first_axes(own, p)), is_finite = compare("EQ", own - own, filled(0, own));
+  const tensor larger = sum_of_rows(convert(beats, c.step.number)),
+               is_number = binary("and", is_finite, unary("not", has_nan(p)));
+  return binary("and", is_number, compare("LT", larger, filled(k, larger)));
 }
 
-/// Among the k largest of a row, of equal ones the first: (rows, n) of i1.
+/// Among the k largest of a row, of equal ones the first and nan before all: (rows, n) of i1.
 STRATA_FUNCTION tensor is_among_largest(tensor p, int k) {
   const extents cube{p.extent(0), p.extent(1), p.extent(1)};
   const tensor own = broadcast(p, cube, {0, 1}), other = broadcast(p, cube, {0, 2});
   const tensor_type index{element::i32, cube};
   const tensor is_before = compare("LT", iota(p.in(), index, 2), iota(p.in(), index, 1));
-  const tensor beats = binary("or", compare("GT", other, own), binary("and", compare("EQ", other, own), is_before));
+  const tensor beats = binary("or", unary("not", compare("LE", other, own)), binary("and", compare("EQ", other, own), is_before));
   const tensor better = reduce(reduction::add, convert(beats, element::i32), {2});
   return compare("LT", better, filled(k, better));
 }
 STRATA_FUNCTION yes_or_no::yes_or_no(const metric_call& c, const confusion_settings& s) {
   const tensor p = as_rows(c.predictions);
-  predicted = compare("GT", p, filled(s.threshold.value(), p));
-  if (s.top_k > 0) {
-    const tensor top = is_among_largest(p, s.top_k);
-    predicted = s.has_threshold ? binary("and", predicted, top) : top;
-  }
+  predicted = compare("GT", p, filled(s.limit(), p));
+  if (s.top_k > 0) predicted = binary("and", predicted, is_among_largest(p, s.top_k));
   const tensor truth = truth_of_elements(c);
   is_true = compare("NE", truth, filled(0, truth));
   if (s.class_id >= 0) {
@@ -91,7 +96,8 @@ STRATA_FUNCTION tensor histogram_of_auc(const metric_call& c, int thresholds, bo
 
 STRATA_FUNCTION tensor counts_of_f1(const metric_call& c, const f1_settings& s) {
   const tensor p = as_rows(c.predictions), truth = truth_of_elements(c), is = compare("NE", truth, filled(0, truth));
-  const tensor largest = along_first_axes(reduce(reduction::maximum, p, {1}), p);
+  const tensor of_row = reduce(reduction::maximum, p, {1});
+  const tensor largest = along_first_axes(select(has_nan(p), filled(std::nan(""), of_row), of_row), p);
   const tensor yes = s.has_threshold ? compare("GT", p, filled(s.threshold.value(), p))
                                      : binary("and", compare("GE", p, largest), compare("GT", unary("abs", p), filled(1e-9, p)));
   std::vector<tensor> columns;
@@ -104,8 +110,9 @@ STRATA_FUNCTION tensor counts_of_classes(const metric_call& c, double threshold)
   const tensor p = as_rows(c.predictions);
   const bool one_output = p.extent(1) == 1;
   const std::int64_t classes = one_output ? 2 : p.extent(1), rows = p.extent(0);
-  const tensor predicted =
+  tensor predicted =
       one_output ? reshape(convert(compare("GT", p, filled(threshold, p)), element::i32), {rows}) : position_of_largest(p);
+  predicted = select(has_nan(p), filled(-1, predicted), predicted);
   tensor label = c.labels;
   if (!label) {
     const tensor t = as_rows(c.targets);
@@ -118,13 +125,19 @@ STRATA_FUNCTION tensor counts_of_classes(const metric_call& c, double threshold)
 }
 
 STRATA_FUNCTION tensor sums_of_r2(const metric_call& c) {
-  // The host subtracts these sums from each other: in float nothing would be left where the mean is large.
+  // The host subtracts these sums from each other, so they are those of r2_score::add: in float nothing would be left where the
+  // mean is large.
   const tensor p = convert(as_rows(c.predictions), element::f64), t = convert(as_rows(c.targets), element::f64), error = p - t;
+  const auto upper_half = [](tensor x) {
+    const tensor far = x * 134217729.;
+    return far - (far - x);
+  };
+  const tensor upper = upper_half(t), lower = t - upper, square = upper * upper, upper_square = upper_half(square);
   std::vector<tensor> columns;
-  for (const tensor each : {t, t * t, error * error})
+  for (const tensor each : {upper, lower, upper_square, (square - upper_square) + (upper + t) * lower, error * error})
     columns.push_back(reshape(sum_per_channel(c.step.only_samples(each)), {p.extent(1), 1}));
   const tensor parts[] = {reshape(convert(c.step.sample_count(), element::f64), {1}),
-                          reshape(concatenate(columns, 1), {3 * p.extent(1)})};
+                          reshape(concatenate(columns, 1), {5 * p.extent(1)})};
   return pairs_of(concatenate(parts, 0));
 }
 STRATA_FUNCTION tensor sums_of_squares(const metric_call& c) {
