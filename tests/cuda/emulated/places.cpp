@@ -3,6 +3,7 @@
 // flags: -O2
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <strata/cuda/places.hpp>
 #include <strata/strata.hpp>
@@ -251,4 +252,24 @@ TEST_CASE("out of memory: what each GPU needs, and a smaller batch trains") {
   const std::vector<float> x(20 * 6, 0.5f);
   const std::vector<std::int32_t> y(20);
   CHECK(error_of([&] { executor.train_step({x.data(), y.data(), 20}); }) == "no error");
+}
+
+TEST_CASE("libraries measure in the memory of the batch where a place has no other") {
+  using P = program_of<sequential<input<256>, dense<256, relu>, on<device<1>, dense<256, relu>>, dense<3, softmax>>>;
+  const std::vector<float> x(129 * 256, 0.5f);
+  const std::vector<std::int32_t> y(129, 1);
+  std::size_t taken = 0;
+  const auto trained_in = [&](std::size_t memory) {
+    machine::library_choices::the().use_file({});  // forgets what was chosen
+    machine::emulate_devices(2, memory);
+    auto executor = placed{gpu(0), gpu(1), cuda_options{.leaves = 2}}.make<P>(adam{}, 1);
+    machine::take_counts(0), machine::take_counts(1);
+    executor.train_step({x.data(), y.data(), 129});
+    CHECK(machine::take_counts(0).library_calls > 0);
+    CHECK(machine::take_counts(1).library_calls > 0);
+    taken = memory - std::min(machine::free_memory(0), machine::free_memory(1));
+    return std::vector<float>(executor.parameters().begin(), executor.parameters().end());
+  };
+  const std::vector<float> expected = trained_in(std::size_t{64} << 20);
+  CHECK(same_bits(trained_in(taken), expected));
 }
