@@ -64,6 +64,7 @@ TEST_CASE("tf_config: without a cluster, one local worker") {
   }
   CHECK(mistake(R"({"task": {"type": "worker", "index": 1}})") == "'task' says worker 1, but there is no 'cluster'");
   CHECK(mistake(R"({"clusters": {"worker": ["a:1", "b:1"]}})") == "there is no 'cluster', but an unknown key 'clusters'");
+  CHECK(mistake(R"({"\n\u001b[2J": 1})") == R"(there is no 'cluster', but an unknown key '\n\x1b[2J')");
 }
 
 TEST_CASE("tf_config: keys of other programs, indices in quotes and IPv6 are taken") {
