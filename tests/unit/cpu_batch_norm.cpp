@@ -191,3 +191,18 @@ TEST_CASE_TEMPLATE("where all elements of a channel are equal, gradients are exa
   check_equal_elements<reference, T, shape{67}>();
   check_equal_elements<reference, T, shape{2, 2, 5}>();
 }
+
+TEST_CASE_TEMPLATE("rounding makes no moving variance negative", Backend, cpu, reference) {
+  constexpr int C = 67, total = 7;
+  using K = kernel<Backend, batch_normalization<batch_norm_settings{}>, precision::f64, shape{C}>;
+  buffer<double> x(total * C), mean(C), variance(C);
+  for (int i = 0; i < total * C; ++i) x.data[i] = 3 + 10 * number(1, i % C);
+  for (int c = 0; c < C; ++c) mean.data[c] = variance.data[c] = 0;
+  std::vector<double> statistics(std::size_t(2 * K::statistics));
+  double* state[] = {nullptr, nullptr, mean.data, variance.data};
+  operands<double> o;
+  o.count = total, o.total = total, o.x[0] = x.data, o.statistics = statistics.data();
+  K::collect(o);
+  K::update_state(o, state);
+  for (int c = 0; c < C; ++c) CHECK(variance.data[c] >= 0);
+}

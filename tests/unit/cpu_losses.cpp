@@ -1,6 +1,9 @@
 // Losses of the cpu backend that are functions over elements or rows, against the reference backend in double precision.
+#include <cmath>
+#include <limits>
 #include <strata/cpu/kernels/row_losses.hpp>
 #include <strata/losses/binary_focal_crossentropy.hpp>
+#include <strata/losses/categorical_crossentropy.hpp>
 #include <strata/losses/hinge.hpp>
 #include <strata/losses/kl_divergence.hpp>
 #include <strata/losses/log_cosh.hpp>
@@ -45,4 +48,19 @@ TEST_CASE_TEMPLATE("functions of rows", T, float, double) {
   check<T, categorical_focal_crossentropy<>, 10>();
   check<T, categorical_focal_crossentropy<label_smoothing<decimal(1, -1)>, focal_gamma<decimal(15, -1)>>, 67>();
   check<T, categorical_focal_crossentropy<from_logits>, 37>();
+}
+
+TEST_CASE_TEMPLATE("a class of logit -infinity that the truth excludes", Backend, cpu, reference) {
+  // Its probability is 0, and 0 * log 0 counts as 0.
+  using K = kernel<Backend, categorical_crossentropy<from_logits>, precision::f32, shape{3}>;
+  float x[3] = {0, -std::numeric_limits<float>::infinity(), 0}, truth[3] = {1, 0, 0}, y[3], dx[3], scratch[K::scratch + 1];
+  double loss[2] = {};
+  operands<float> o;
+  o.count = 1, o.x[0] = x, o.y = y, o.targets = truth, o.loss = loss, o.dx[0] = dx, o.scratch = scratch;
+  K::forward(o);
+  K::backward(o);
+  CHECK(loss[0] == doctest::Approx(std::log(2)));
+  CHECK(dx[0] == doctest::Approx(-0.5));
+  CHECK(dx[1] == 0);
+  CHECK(dx[2] == doctest::Approx(0.5));
 }
