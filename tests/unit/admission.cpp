@@ -91,6 +91,11 @@ TEST_CASE("the secret comes from the environment, or from a file that it names")
     }
     ::chmod(path.c_str(), 0600);
     CHECK(detail::secret_of_environment()->digits() == digits);
+    const variable same("STRATA_SECRET", digits);
+    CHECK(detail::secret_of_environment()->digits() == digits);
+    const variable another("STRATA_SECRET", std::string(32, 'a'));
+    CHECK(error_of([] { detail::secret_of_environment(); }) ==
+          "STRATA_SECRET is another secret than that in the file of STRATA_SECRET_FILE: unset one of them");
   }
   {
     REQUIRE(::mkfifo((path + ".pipe").c_str(), 0600) == 0);

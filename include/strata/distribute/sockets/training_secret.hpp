@@ -4,6 +4,7 @@
 #include <optional>
 #include <strata/base/environment.hpp>
 #include <strata/base/error.hpp>
+#include <strata/distribute/endpoint.hpp>
 #include <strata/io/open_file.hpp>
 #include <string>
 #include <string_view>
@@ -34,17 +35,18 @@ namespace detail {
 inline constexpr auto secret_variable = "STRATA_SECRET", secret_file_variable = "STRATA_SECRET_FILE";
 
 /// The secret in the environment variable STRATA_SECRET, or in the file that STRATA_SECRET_FILE names; nothing if neither is set.
-/// Throws strata::error if it is not a secret, or the file cannot be read, or others can read it.
+/// Throws strata::error if it is not a secret, if the file cannot be read or others can read it, or if both are set and differ.
 inline std::optional<training_secret> secret_of_environment() {
-  if (const std::string text = environment_variable(secret_variable); !text.empty())
-    return training_secret(text, secret_variable);
-  const std::string path = environment_variable(secret_file_variable);
-  if (path.empty()) return std::nullopt;
-  try {
-    return training_secret(io::secret_content_of(path, training_secret::most_digits + 2), path);
-  } catch (const error& e) {
-    throw_error({secret_file_variable, ": ", e.what()});
-  }
+  std::optional<training_secret> of_text, of_file;
+  if (const std::string text = environment_variable(secret_variable); !text.empty()) of_text.emplace(text, secret_variable);
+  if (const std::string path = environment_variable(secret_file_variable); !path.empty()) try {
+      of_file.emplace(io::secret_content_of(path, training_secret::most_digits + 2), path);
+    } catch (const error& e) {
+      throw_error({secret_file_variable, ": ", e.what()});
+    }
+  if (of_text && of_file && lower_case(of_text->digits()) != lower_case(of_file->digits()))
+    throw_error({secret_variable, " is another secret than that in the file of ", secret_file_variable, ": unset one of them"});
+  return of_text ? of_text : of_file;
 }
 }  // namespace detail
 
