@@ -84,7 +84,7 @@ class executable_cache {
     const std::size_t begin = flags.find_first_not_of(" \t\r\n");
     if (begin == flags.npos || flags[begin] == '-') return {};
     STRATA_TRY { return io::content_of(flags.substr(begin, flags.find_last_not_of(" \t\r\n") + 1 - begin)); }
-    STRATA_CATCH(const error&) { return {}; }
+    STRATA_CATCH(const error& e) { return {}; }
   }
 
  private:
