@@ -40,7 +40,7 @@ class csv_logger {
   explicit csv_logger(std::filesystem::path path, csv_logger_options options = {}) : path_(std::move(path)), options_(options) {
     if (path_.empty()) throw_error("csv_logger: a file name is needed");
     if (std::string_view("0123456789+-.einfaNA\r\n").find(options_.separator) != std::string_view::npos)
-      throw_error({"csv_logger: the separator '", options_.separator, "' is a character of the values"});
+      throw_error({"csv_logger: the separator ", detail::quoted({&options_.separator, 1}), " is a character of the values"});
   }
 
   void on_train_begin(training_state& s, fitted_model& model) {
@@ -62,8 +62,8 @@ class csv_logger {
       std::sort(columns_.begin() + 1, columns_.end());
       for (const std::string& column : columns_)
         if (column.find_first_of({options_.separator, '\n'}) != column.npos)
-          throw_error(
-              {"csv_logger: '", column, "' cannot be a column of ", path_.string(), ", because it has a separator in it"});
+          throw_error({"csv_logger: ", detail::quoted(column), " cannot be a column of ", path_.string(),
+                       ", because it has a separator in it"});
     }
     std::error_code failure;
     if (path_.has_parent_path()) std::filesystem::create_directories(path_.parent_path(), failure);

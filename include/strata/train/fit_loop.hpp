@@ -150,9 +150,9 @@ template <class T>
 [[gnu::cold]] void fit_loop<T>::warn_of_nan_in_validation() const {
   if (!executor_.group().is_chief() || settings_.how == verbosity::off) return;
   if (std::isnan(state.values.find("val_loss").value_or(0)))
-    std::clog << "epoch " << state.epoch + 1
-              << ": the loss of the validation is nan, so callbacks do not take this epoch for an improvement "
-                 "(data::check_finite names a sample that is not finite)"
+    std::clog << text_of({"epoch ", state.epoch + 1,
+                          ": the loss of the validation is nan, so callbacks do not take this epoch for an improvement "
+                          "(data::check_finite names a sample that is not finite)"})
               << std::endl;
 }
 

@@ -60,7 +60,7 @@ using named_texts = std::map<std::string, std::string>;
 /// Throws strata::error for a name of a value with a line break.
 inline named_texts texts_of(const training_position& at) {
   const auto one_line = [](const std::string& name) {
-    if (name.find('\n') != name.npos) throw_error({"a value has a name with a line break: ", name});
+    if (name.find('\n') != name.npos) throw_error({"a value has a name with a line break: ", detail::quoted(name)});
     return name + '\n';
   };
   named_texts out{{"step", exact_text(at.step)},

@@ -108,8 +108,8 @@ inline void load_safetensors(const std::filesystem::path& path, model_view& mode
   const safetensors_file file(path);
   if (const auto at = file.metadata().find(weights_version_key);
       at != file.metadata().end() && at->second != std::to_string(weights_version))
-    throw_error(
-        {path.string(), ": weights of version ", detail::quoted(at->second), ", but this program reads version ", weights_version});
+    throw_error({path.string(), ": weights of version ", detail::quoted(at->second), ", but this program reads version ",
+                 weights_version});
 
   const bool is_snapshot = file.metadata().contains(snapshot_version_key);
   if (is_snapshot)
