@@ -43,6 +43,7 @@
 #include <strata/data/views/shuffle.hpp>
 #include <strata/data/views/skip.hpp>
 #include <strata/data/views/split_dataset.hpp>
+#include <strata/data/views/tag.hpp>
 #include <strata/data/views/take.hpp>
 #include <strata/data/views/unbatch.hpp>
 #include <strata/data/views/window.hpp>

@@ -207,3 +207,21 @@ TEST_CASE("what is wrong with a folder") {
           for (const auto& b : dataset | data::batch<5>) (void)b;
         }).find(damaged.string() + ": the file ends too early") != std::string::npos);
 }
+
+TEST_CASE("a description tells folders apart by names, labels and sizes, and by how images are resized") {
+  const image_folder f;
+  for (const char* name : {"a/0.png", "a/1.png", "b/2.png"}) f.put(name, grey(1));
+  const auto order = [&](data::image_folder_options options = {}) { return data::detail::order_of(open(f, std::move(options))); };
+  const std::string before = order();
+  CHECK(order() == before);
+  CHECK(before.starts_with("image_dataset_from_directory(3 files, checksum "));
+  CHECK(order({.interpolation = data::resize_method::nearest}) != before);
+  CHECK(order({.crop_to_aspect_ratio = true}) != before);
+  CHECK(order({.pad_to_aspect_ratio = true}) != order({.crop_to_aspect_ratio = true}));
+  CHECK(order({.class_names = {"b", "a"}}) != before);
+  f.put("b/2.png", grey(1, 50, 50));
+  const std::string larger = order();
+  CHECK(larger != before);
+  std::filesystem::rename(f.path / "a" / "1.png", f.path / "a" / "4.png");
+  CHECK(order() != larger);
+}

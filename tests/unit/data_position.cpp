@@ -6,11 +6,16 @@
 #include <strata/data/sources/from_range.hpp>
 #include <strata/data/sources/from_tensor_slices.hpp>
 #include <strata/data/views/batch.hpp>
+#include <strata/data/views/enumerate.hpp>
 #include <strata/data/views/filter.hpp>
+#include <strata/data/views/map.hpp>
 #include <strata/data/views/prefetch.hpp>
 #include <strata/data/views/repeat.hpp>
+#include <strata/data/views/sample_weight.hpp>
+#include <strata/data/views/scale.hpp>
 #include <strata/data/views/shuffle.hpp>
 #include <strata/data/views/skip.hpp>
+#include <strata/data/views/tag.hpp>
 #include <strata/data/views/take.hpp>
 #include <string>
 #include <vector>
@@ -90,18 +95,56 @@ TEST_CASE("a position does not depend on the size of batches, nor on how many ar
   CHECK(eights.where() == data_position{9, 0});
 }
 
+TEST_CASE("a description tells data sets apart that differ in a number only") {
+  const auto order = [](const auto& view) { return data::detail::order_of(view); };
+  const auto upto = [](int n) {
+    const auto list = ::upto(n);
+    return std::vector<float>(list.begin(), list.end());
+  };
+  const auto numbers = data::from_tensor_slices(upto(50));
+  CHECK(order(numbers) == order(data::from_tensor_slices(upto(50))));
+  CHECK(order(numbers).starts_with("from_tensor_slices(50 samples, checksum "));
+  for (const std::size_t at : {0u, 17u, 49u}) {  // a small data set is compared completely
+    auto changed = upto(50);
+    changed[at] += 0.5f;
+    CHECK(order(data::from_tensor_slices(changed)) != order(numbers));
+    CHECK(order(data::from_range(changed)) != order(data::from_range(upto(50))));
+    CHECK(order(numbers | data::sample_weight(changed)) != order(numbers | data::sample_weight(upto(50))));
+    std::vector<int> labels(50);
+    const auto labelled = order(data::from_tensor_slices(upto(50), labels));
+    labels[at] = 1;
+    CHECK(order(data::from_tensor_slices(upto(50), labels)) != labelled);
+  }
+  const std::vector<std::string> files{"a", "b"}, others{"a", "c"};
+  CHECK(order(data::from_range(files)) != order(data::from_range(others)));
+  CHECK(order(numbers | data::scale(0.1)) != order(numbers | data::scale(0.1 + 1e-16)));
+  CHECK(order(numbers | data::enumerate(1)) != order(numbers | data::enumerate(2)));
+  CHECK(order(numbers | data::map([](auto x) { return x(0); })) != order(numbers));
+  const auto batches = numbers | data::batch<8>;
+  CHECK(order(batches) == order(numbers | data::batch<4>));
+  CHECK(order(batches | data::take(2)) != order(batches | data::take(3)));
+  CHECK(order(batches | data::take(2)) != order(numbers | data::batch<4> | data::take(2)));
+  CHECK(order(batches | data::repeat(2)) != order(batches | data::repeat(3)));
+  CHECK(order(batches | data::map([](auto&) {})) != order(batches));
+  CHECK(order(numbers | data::map([](auto x) { return x(0); }) | data::tag("v1")) == order(numbers) + " | map | tag(v1)");
+  auto tagged = batches | data::tag("v1") | data::prefetch() | data::tag("v2");
+  static_assert(batch_source<decltype(tagged)>);
+  CHECK(order(tagged) == order(numbers) + " | tag(v1) | tag(v2)");
+  CHECK((*tagged.begin()).x()[3] == 3);
+  CHECK_THROWS_WITH_AS(batches | data::tag("two\nlines"), "tag: the text is one line, and not empty", error);
+}
+
 TEST_CASE("a position in another data set, a damaged one and none are refused") {
   const test::scratch_folder folder("position");
   const auto path = folder / "position";
   auto view = data::from_tensor_slices(upto(50)) | data::shuffle(20) | data::batch<8>;
   data::save_position(view, path);
   auto other = data::from_tensor_slices(upto(49)) | data::shuffle(20) | data::batch<8>;
-  CHECK_THROWS_WITH_AS(
-      data::restore_position(other, path),
-      (path.string() + ": the position is one in 'from_tensor_slices(50 samples) | shuffle(20, seed 0)', but the "
-                       "data set is 'from_tensor_slices(49 samples) | shuffle(20, seed 0)'")
-          .c_str(),
-      error);
+  CHECK_THROWS_WITH_AS(data::restore_position(other, path),
+                       (path.string() + ": the position is one in '" + data::detail::order_of(view) + "', but the data set is '" +
+                        data::detail::order_of(other) + "'")
+                           .c_str(),
+                       error);
   for (const char* bad : {"", "strata data position 2\n", "strata data position 1\nepoch x\n",
                           "strata data position 1\nepoch 99999999999\n", "strata data position 1\nepoch -1\n",
                           "strata data position 1\nepoch 1\nsamples 1 2\n", "strata data position 1\nepoch 1\nsamples 8\n"}) {

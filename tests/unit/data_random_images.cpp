@@ -83,6 +83,21 @@ TEST_CASE("what a sample becomes depends on seed, epoch and sample alone") {
   });
 }
 
+TEST_CASE("the description of a data set has the numbers of a stage") {
+  const auto order = [](auto stage) { return data::detail::order_of(images(30) | stage); };
+  with_each_stage([&](auto stage, auto other_seed) {
+    CHECK(order(stage) == order(stage));
+    CHECK(order(stage) != order(other_seed));
+  });
+  CHECK(order(random_flip(flip_mode::vertical)) != order(random_flip(flip_mode::horizontal)));
+  CHECK(order(random_zoom(0.4, 0.2)) != order(random_zoom(0.4, 0.3)));
+  CHECK(order(random_zoom(0.4)) != order(random_zoom(0.4, 0.4)));
+  CHECK(order(random_translation(0.4, 0.1)) != order(random_translation(0.4, 0.2)));
+  CHECK(order(random_rotation(0.3, {.fill_value = 1})) != order(random_rotation(0.3)));
+  CHECK(order(random_rotation(0.3, {.fill_mode = fill_mode::wrap})) != order(random_rotation(0.3)));
+  CHECK(order(random_contrast(0.5, {.value_range = {0, 1}})) != order(random_contrast(0.5)));
+}
+
 TEST_CASE("epoch after epoch, in batches") {
   const auto view = images(30) | random_flip() | random_rotation(0.1);
   auto batches = view | batch<8>;

@@ -320,6 +320,16 @@ TEST_CASE("records in a pipeline") {
   const auto number = [](std::span<const std::byte> record) { return float(std::stoi(text_of(record))); };
   auto source = data::tf_record({file, file});
   CHECK(source.source().files().size() == 2);
+  const std::string order = data::detail::order_of(source);
+  CHECK(order.starts_with("tf_record(2 files, checksum "));
+  CHECK(data::detail::order_of(data::tf_record({file, f.put(records, {}, "other")})) != order);
+  const auto of_worker = [&](std::size_t index) {
+    return data::detail::order_of(source | data::shard_by<data::auto_shard::file>(2, index));
+  };
+  CHECK(of_worker(0) == of_worker(1));  // where files of another size may be
+  f.put(std::vector<std::string>(9, "longer"));
+  CHECK(data::detail::order_of(source) != order);
+  f.put(records);
   auto train = source | data::map(number) | data::shuffle(20) | data::batch<8>;
   for (int epoch = 0; epoch < 2; ++epoch) {
     double sum = 0, count = 0;

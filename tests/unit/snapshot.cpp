@@ -12,6 +12,7 @@
 #include <iostream>
 #include <limits>
 #include <sstream>
+#include <strata/data/views/take.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
 
@@ -40,11 +41,12 @@ std::string content(const fs::path& file) {
 void write(const fs::path& file, const std::string& text) { std::ofstream(file, std::ios::binary) << text; }
 
 /// 75 samples: batches of 16, 16, 16, 16 and 11.
-auto some_data(int count = 75) {
+auto some_data(int count = 75, int first_label = -1) {
   std::vector<float> x(std::size_t(count) * 6);
   std::vector<int> y(std::size_t(count), 0);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(philox{3}.uniform(i));
   for (std::size_t i = 0; i < y.size(); ++i) y[i] = int(3 * philox{4}.uniform(i));
+  if (first_label >= 0) y[0] = first_label;
   return data::from_tensor_slices(data::array<float, shape{6}>(std::move(x)), y);
 }
 auto shuffled() { return some_data() | data::shuffle(75, {.seed = 5}) | data::batch<16>; }
@@ -423,6 +425,9 @@ TEST_CASE("a snapshot of another training is refused, with both descriptions; no
              "'parameter dense/kernel (6, 10)'"));
   CHECK(says(refusal(make_trainer(), some_data() | data::shuffle(75, {.seed = 6}) | data::batch<16>), file, "seed 5", "seed 6"));
   CHECK(says(refusal(make_trainer(), some_data(76) | data::shuffle(75, {.seed = 5}) | data::batch<16>), file, "75", "76"));
+  CHECK(says(refusal(make_trainer(), some_data(75, 7) | data::shuffle(75, {.seed = 5}) | data::batch<16>), file,
+             "'data set from_tensor_slices(75 samples, checksum "));
+  CHECK(says(refusal(make_trainer(), shuffled() | data::take(3)), file, "seed 5) | batch(16) | take(3)'"));
   SUBCASE("and what is none") {
     fs::remove(at.previous);
     auto model = make_trainer();

@@ -227,6 +227,12 @@ std::vector<std::string> thrown_by_two(const Fit& fit) {
   return thrown;
 }
 auto first(int count) { return digits() | data::take(std::size_t(count)); }
+/// Images that differ in their first number only.
+auto counted_from(int first) {
+  std::vector<float> x(100 * 784);
+  x[0] = float(first);
+  return data::from_tensor_slices(data::array<float, shape{28, 28, 1}>(std::move(x)), std::vector<int>(100));
+}
 }  // namespace
 
 TEST_CASE("processes that do not train alike are told so before the first step") {
@@ -240,6 +246,9 @@ TEST_CASE("processes that do not train alike are told so before the first step")
          model.fit(digits() | data::shuffle(150, {.seed = std::uint64_t(rank)}) | data::batch<32>, verbose::off);
        }))
     CHECK(contains(why, "other samples, another order or other frozen layers, here '"));
+  for (const std::string& why :
+       thrown_by_two([](auto& model, int rank) { model.fit(counted_from(rank) | data::batch<32>, verbose::off); }))
+    CHECK(contains(why, "other samples, another order or other frozen layers, here 'from_tensor_slices(100 samples, checksum "));
 }
 
 TEST_CASE("processes with other learning rates or weights, or other validation data") {
@@ -259,6 +268,9 @@ TEST_CASE("processes with other learning rates or weights, or other validation d
   for (const std::string& why :
        thrown_by_two([](auto& model, int rank) { model.evaluate(first(rank == 0 ? 100 : 60) | data::batch<32>); }))
     CHECK(contains(why, "evaluate: process 1 has 2 batches, but process 0 has 4"));
+  for (const std::string& why :
+       thrown_by_two([](auto& model, int rank) { model.evaluate(counted_from(rank) | data::batch<32>); }))
+    CHECK(contains(why, "evaluate: process 1 has other samples than process 0, or another order, here 'from_tensor_slices(100"));
 }
 
 TEST_CASE("processes of builds with other arithmetic") {

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <strata/base/error.hpp>
+#include <strata/base/exact_text.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/callback.hpp>
 #include <strata/io/atomic_file.hpp>

@@ -60,8 +60,8 @@ void refuse_other_plan(const plan_of_fit& first, const plan_of_fit& other, std::
 /// `order` tells which samples come in which order.
 void refuse_other_plans(any_process_group& group, plan_of_fit mine, std::string_view order);
 
-/// The same before an evaluation: the number of batches has to be equal. 0: unknown.
-void refuse_other_lengths(any_process_group& group, long batches);
+/// The same before an evaluation: the number of batches, 0 if it is unknown, and the samples have to be equal.
+void refuse_other_batches(any_process_group& group, long batches, std::string_view order);
 
 /// After an epoch: all processes stop if one of them wants to, and continue with the learning rate of the chief.
 void share_decisions(any_process_group& group, training_state& state);

@@ -41,14 +41,17 @@ STRATA_FUNCTION void refuse_other_plans(any_process_group& group, plan_of_fit mi
   for (std::size_t r = 1; r < all.size(); ++r) refuse_other_plan(all[0], all[r], r, order);
 }
 
-STRATA_FUNCTION void refuse_other_lengths(any_process_group& group, long batches) {
-  struct length {
-    double batches;
+STRATA_FUNCTION void refuse_other_batches(any_process_group& group, long batches, std::string_view order) {
+  struct evaluated {
+    double batches, order;
   };
-  const gathered all(group, length{double(batches)});
-  for (std::size_t r = 1; r < all.size(); ++r)
+  const gathered all(group, evaluated{double(batches), as_double(hash_of(order))});
+  for (std::size_t r = 1; r < all.size(); ++r) {
     if (all[r].batches != all[0].batches)
       throw_error(formatted("evaluate: process %zu has %.0f batches, but process 0 has %.0f", r, all[r].batches, all[0].batches));
+    if (all[r].order != all[0].order)
+      throw_error({"evaluate: process ", r, " has other samples than process 0, or another order, here '", order, "'"});
+  }
 }
 
 STRATA_FUNCTION void share_decisions(any_process_group& group, training_state& state) {

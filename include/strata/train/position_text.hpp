@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cstddef>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <strata/base/error.hpp>
+#include <strata/base/exact_text.hpp>
 #include <strata/train/training_position.hpp>
 #include <string>
 #include <string_view>
@@ -41,12 +41,6 @@ inline std::string difference_of(const std::vector<std::string>& theirs, const s
   return {};
 }
 
-/// The shortest digits that are read back as the same value, in any locale.
-template <class Number>
-std::string exact_text(Number value) {
-  char digits[64];
-  return {digits, std::to_chars(std::begin(digits), std::end(digits), value).ptr};
-}
 /// Returns false if the text is not such a number.
 template <class Number>
 bool read_exact(std::string_view text, Number& value) {

@@ -7,11 +7,13 @@
 #include <optional>
 #include <strata/base/shape.hpp>
 #include <strata/base/standard_ranges.hpp>
+#include <strata/base/text.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/batch_buffer.hpp>
 #include <strata/data/core/batch_extent.hpp>
 #include <strata/data/core/sample_view.hpp>
 #include <strata/data/core/single_pass.hpp>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -122,6 +124,10 @@ class batch_stage : public single_pass<Self>, public batch_extent_of<B> {
   explicit batch_stage(B&& base) : batch_extent_of<B>(batch_size_of(base)), base_(std::move(base)) {}
 
   data_position position_after(data_position of_base) const { return of_base; }
+  /// Of a stage that counts batches: which samples come depends on their size.
+  std::string order_of_batches(const std::string& stage) const {
+    return strata::detail::text_of({"batch(", batch_size_of(base_), ") | ", stage});
+  }
 
   /// This worker's batches in a number of samples of all workers.
   std::size_t batches_in(std::uint64_t samples) const {

@@ -7,6 +7,7 @@
 #include <strata/base/error.hpp>
 #include <strata/base/standard_ranges.hpp>
 #include <strata/base/text.hpp>
+#include <strata/data/core/checksum.hpp>
 #include <strata/data/core/index_iterator.hpp>
 #include <strata/data/core/sample_view.hpp>
 #include <string>
@@ -52,10 +53,12 @@ class indexed_view : public std::ranges::view_base {
   std::size_t size() const { return rows_.size(); }
   const Rows& rows() const { return rows_; }
   void set_epoch(int epoch) { epoch_ = static_cast<std::uint32_t>(epoch); }
-  /// Rows that read other views have order(), which names them.
+  /// Rows that read other views have order(), which names them; those that hold samples have checksum(), of some of them.
   std::string order() const {
     if constexpr (requires { rows_.order(); })
       return rows_.order();
+    else if constexpr (requires { rows_.checksum(); })
+      return strata::detail::text_of({source_, "(", size(), " samples, ", detail::text_of_checksum(rows_.checksum()), ")"});
     else
       return strata::detail::text_of({source_, "(", size(), " samples)"});
   }

@@ -138,6 +138,12 @@ class rows_view : public std::ranges::view_base {
   }
   const Rows& rows() const { return rows_; }
   void set_epoch(int epoch) { base_.set_epoch(epoch); }
+  /// Rows that change samples have order(), which says how, as far as it can be said.
+  std::string order() const
+    requires requires(const Rows& rows) { rows.order(); }
+  {
+    return rows_.order();
+  }
   const V& base() const { return base_; }
   V& base() { return base_; }
 

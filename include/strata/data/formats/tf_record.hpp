@@ -5,11 +5,15 @@
 #include <optional>
 #include <ranges>
 #include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
+#include <strata/data/core/checksum.hpp>
+#include <strata/data/core/checksum_of_files.hpp>
 #include <strata/data/core/damage_report.hpp>
 #include <strata/data/core/stream.hpp>
 #include <strata/data/formats/file_list.hpp>
 #include <strata/data/formats/tf_record_element.hpp>
 #include <strata/data/formats/tf_record_reader.hpp>
+#include <string>
 #include <utility>
 
 namespace strata::data {
@@ -20,19 +24,30 @@ class tf_record_source {
  public:
   using element = tf_record_element;
 
-  tf_record_source(file_list files, tf_record_options options) : files_(std::move(files)), options_(std::move(options)) {
+  tf_record_source(file_list files, tf_record_options options)
+      : files_(std::move(files)), all_files_(files_), options_(std::move(options)) {
     if (files_.size() == 0) throw_error("tf_record: there are no files to read");
     if (!options_.damage) options_.damage = std::make_shared<damage_report>();
   }
   tf_record_source(tf_record_source&&) = default;
   tf_record_source& operator=(tf_record_source&&) = default;
-  tf_record_source(const tf_record_source& other) : files_(other.files_), options_(other.options_) {}
+  tf_record_source(const tf_record_source& other)
+      : files_(other.files_), all_files_(other.all_files_), options_(other.options_) {}
   tf_record_source& operator=(const tf_record_source& other) { return *this = tf_record_source(other); }
 
   const file_list& files() const { return files_; }
+  /// Names the files of all workers. A worker may not have those of the others, so their sizes belong to it only while all
+  /// workers read all files.
+  std::string order() const {
+    return strata::detail::text_of({"tf_record(", all_files_.size(), " files, ",
+                                    text_of_checksum(checksum_of_files(all_files_, files_.size() == all_files_.size())), ")"});
+  }
   const damage_report& damage() const { return *options_.damage; }
   /// Files index, index + workers, index + 2 workers ...: for shard_by<auto_shard::file>.
-  void keep_files(std::size_t workers, std::size_t index) { *this = tf_record_source(files_.shard(workers, index), options_); }
+  void keep_files(std::size_t workers, std::size_t index) {
+    files_ = files_.shard(workers, index);
+    reader_.reset();
+  }
 
   void start(int) {
     if (!reader_) reader_ = std::make_unique<tf_record_reader>(files_, options_);
@@ -47,7 +62,7 @@ class tf_record_source {
   }
 
  private:
-  file_list files_;
+  file_list files_, all_files_;
   tf_record_options options_;
   std::unique_ptr<tf_record_reader> reader_;  // iterators keep its address
   std::optional<std::ranges::iterator_t<tf_record_reader>> at_;

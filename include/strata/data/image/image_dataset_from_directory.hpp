@@ -12,10 +12,13 @@
 #include <numeric>
 #include <ranges>
 #include <strata/base/error.hpp>
+#include <strata/base/hash.hpp>
 #include <strata/base/random.hpp>
 #include <strata/base/random_draws.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/base/text.hpp>
+#include <strata/data/core/checksum.hpp>
+#include <strata/data/core/checksum_of_files.hpp>
 #include <strata/data/core/indexed_view.hpp>
 #include <strata/data/core/parallel.hpp>
 #include <strata/data/core/sample_view.hpp>
@@ -266,6 +269,14 @@ class image_folder_rows {
   std::string describe(sample_index i) const { return "sample " + std::to_string(i.row) + ", " + path(i.row); }
   int parallelism() const { return list_->options.parallel.threads(); }
 
+  /// Of the files' names, their labels and the sizes of some. They are not read.
+  std::uint64_t checksum() const {
+    strata::detail::fnv1a sum;
+    sum.add(checksum_of_files(list_->paths, true));
+    for (const std::int32_t label : list_->labels) sum.add(std::uint64_t(static_cast<std::uint32_t>(label)));
+    return sum.value();
+  }
+
   const std::string& path(std::size_t row) const { return list_->paths[row]; }
   const std::vector<std::string>& file_paths() const { return list_->paths; }
   const std::vector<std::string>& class_names() const { return list_->class_names; }
@@ -292,7 +303,11 @@ class image_folder : public indexed_view<detail::image_folder_rows<S, T, Labels>
   const std::string& left_out() const { return this->rows().left_out(); }
   std::string order() const {
     const image_folder_options& options = this->rows().options();
-    std::string text = "image_dataset_from_directory(" + std::to_string(this->size()) + " files";
+    constexpr const char* methods[] = {"bilinear", "nearest", "bicubic", "area"};
+    std::string text = strata::detail::text_of(
+        {"image_dataset_from_directory(", this->size(), " files, ", detail::text_of_checksum(this->rows().checksum()), ", ",
+         methods[static_cast<int>(options.interpolation)], options.crop_to_aspect_ratio ? ", cropped" : "",
+         options.pad_to_aspect_ratio ? ", padded" : ""});
     if (options.subset != subset::all)
       text +=
           strata::detail::formatted(" of %s, split %g, seed %llu", options.subset == subset::training ? "training" : "validation",

@@ -11,6 +11,7 @@
 #include <strata/base/multiply_add.hpp>
 #include <strata/base/text.hpp>
 #include <strata/data/image/random_image.hpp>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -67,6 +68,11 @@ class contrasted_rows : public random_rows<Base> {
   contrasted_rows(Base base, contrast_range factor, random_contrast_options options)
       : random_rows<Base>(std::move(base)), factor_(factor), options_(options) {}
 
+  std::string order() const {
+    return strata::detail::text_of({"random_contrast(", text_of_range({-factor_.lower, factor_.upper}), ", values ",
+                                    text_of_range({options_.value_range[0], options_.value_range[1]}), ", seed ", options_.seed,
+                                    ")"});
+  }
   template <class T, class Then>
   void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {
     this->base_.write(i, ahead, to, std::identity{});

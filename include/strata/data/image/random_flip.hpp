@@ -7,9 +7,11 @@
 #include <ranges>
 #include <strata/base/shape.hpp>
 #include <strata/base/tensor.hpp>
+#include <strata/base/text.hpp>
 #include <strata/concepts/stored_samples.hpp>
 #include <strata/data/core/scratch.hpp>
 #include <strata/data/image/random_image.hpp>
+#include <string>
 #include <utility>
 
 namespace strata::data {
@@ -64,6 +66,10 @@ class flipped_rows : public random_rows<Base> {
   flipped_rows(Base base, flip_mode mode, std::uint64_t seed)
       : random_rows<Base>(std::move(base)), mirror_{seed, mode != flip_mode::vertical, mode != flip_mode::horizontal} {}
 
+  std::string order() const {
+    return strata::detail::text_of({"random_flip(", mirror_.horizontal ? "horizontal, " : "",
+                                    mirror_.vertical ? "vertical, " : "", "seed ", mirror_.seed, ")"});
+  }
   template <class T, class Then>
   void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {
     const auto [across, down] = mirror_.of(ordinal(this->base_, i), i.epoch);

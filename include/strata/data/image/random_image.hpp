@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <ranges>
 #include <strata/base/error.hpp>
+#include <strata/base/exact_text.hpp>
 #include <strata/base/multiply_add.hpp>
 #include <strata/base/random.hpp>
 #include <strata/base/text.hpp>
@@ -13,6 +14,7 @@
 #include <strata/data/core/rows_view.hpp>
 #include <strata/data/core/scratch.hpp>
 #include <strata/data/image/affine_transform.hpp>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -45,6 +47,9 @@ std::array<double, 2> draw(std::uint64_t seed, std::uint64_t stage, const Rows& 
   };
   return {uniform(words[0], words[1]), uniform(words[2], words[3])};
 }
+inline std::string text_of_range(factor_range range) {
+  return strata::detail::exact_text(range.lower) + " to " + strata::detail::exact_text(range.upper);
+}
 inline double between(factor_range range, double uniform) {
   return strata::detail::multiply_add(range.upper - range.lower, uniform, range.lower);
 }
@@ -71,7 +76,8 @@ class random_rows : public samples_around<Base> {
   explicit random_rows(Base base) : samples_around<Base>(std::move(base)) {}
 };
 
-/// Rows whose pixels move. Draw makes the matrix of a sample from two random numbers and the shape of the image.
+/// Rows whose pixels move. Draw makes the matrix of a sample from two random numbers and the shape of the image; order() is the
+/// text of its factors.
 template <row_source Base, class Draw>
 class moved_rows : public random_rows<Base> {
  public:
@@ -79,6 +85,12 @@ class moved_rows : public random_rows<Base> {
 
   moved_rows(Base base, Draw draw, random_affine_options options)
       : random_rows<Base>(std::move(base)), draw_(draw), options_(options) {}
+
+  std::string order() const {
+    return strata::detail::text_of({Draw::stage, "(", draw_.order(), ", fill ", static_cast<int>(options_.fill_mode), ' ',
+                                    strata::detail::exact_text(options_.fill_value), ", interpolation ",
+                                    static_cast<int>(options_.interpolation), ", seed ", options_.seed, ")"});
+  }
 
   template <class T, class Then>
   void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {

@@ -5,6 +5,7 @@
 #include <numbers>
 #include <ranges>
 #include <strata/data/image/random_image.hpp>
+#include <string>
 #include <utility>
 
 namespace strata::data {
@@ -13,8 +14,10 @@ namespace detail {
 
 struct draw_rotation {
   static constexpr std::uint64_t name = 0x726F74617465;  // "rotate"
+  static constexpr const char* stage = "random_rotation";
   factor_range factor;
 
+  std::string order() const { return text_of_range(factor); }
   affine_matrix operator()(std::array<double, 2> uniform, shape image) const {
     return affine_matrix::rotation(2 * std::numbers::pi * between(factor, uniform[0]), image);
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <ranges>
 #include <strata/data/image/random_image.hpp>
+#include <string>
 #include <utility>
 
 namespace strata::data {
@@ -12,8 +13,10 @@ namespace detail {
 
 struct draw_translation {
   static constexpr std::uint64_t name = 0x7472616E736C6174;  // "translat"
+  static constexpr const char* stage = "random_translation";
   factor_range height, width;
 
+  std::string order() const { return text_of_range(height) + ", " + text_of_range(width); }
   affine_matrix operator()(std::array<double, 2> uniform, shape image) const {
     return affine_matrix::translation(between(width, uniform[1]) * image[1], between(height, uniform[0]) * image[0]);
   }

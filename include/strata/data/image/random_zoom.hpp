@@ -5,6 +5,7 @@
 #include <optional>
 #include <ranges>
 #include <strata/data/image/random_image.hpp>
+#include <string>
 #include <utility>
 
 namespace strata::data {
@@ -16,6 +17,8 @@ struct draw_zoom {
   factor_range height;
   std::optional<factor_range> width;
 
+  static constexpr const char* stage = "random_zoom";
+  std::string order() const { return text_of_range(height) + (width ? ", " + text_of_range(*width) : ""); }
   affine_matrix operator()(std::array<double, 2> uniform, shape image) const {
     const double down = 1 + between(height, uniform[0]);
     return affine_matrix::zoom(width ? 1 + between(*width, uniform[1]) : down, down, image);

@@ -2,16 +2,19 @@
 #pragma once
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <iterator>
 #include <memory>
 #include <optional>
 #include <ranges>
 #include <strata/base/error.hpp>
+#include <strata/data/core/checksum.hpp>
 #include <strata/data/core/element.hpp>
 #include <strata/data/core/function.hpp>
 #include <strata/data/core/indexed_view.hpp>
 #include <strata/data/core/rows_view.hpp>
 #include <strata/data/core/stream.hpp>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -30,6 +33,17 @@ class range_rows : public elements_of<range_rows<R>, std::ranges::range_value_t<
   explicit range_rows(R range) : range_(std::make_shared<const R>(std::move(range))) {}
 
   std::size_t size() const { return static_cast<std::size_t>(std::ranges::size(*range_)); }
+  /// Of numbers and texts in memory; other ranges may call functions of the user, and other elements may have padding.
+  std::uint64_t checksum() const
+    requires(std::ranges::contiguous_range<const R> &&
+             (sample_like<std::ranges::range_value_t<const R>> ||
+              std::convertible_to<std::ranges::range_reference_t<const R>, std::string_view>))
+  {
+    if constexpr (sample_like<std::ranges::range_value_t<const R>>)
+      return checksum_of(*this);
+    else
+      return checksum_of(*range_);
+  }
   decltype(auto) get(sample_index i) const {
     return std::ranges::begin(*range_)[static_cast<std::ranges::range_difference_t<const R>>(i.row)];
   }

@@ -119,6 +119,7 @@ class tensor_rows : public targets_of<Labels> {
   [[gnu::noinline]] ~tensor_rows() = default;  // else its code is repeated for each view that is destroyed
 
   std::size_t size() const { return x_.size(); }
+  std::uint64_t checksum() const { return checksum_of(*this, properties.any_thread_may_write ? bytes_of_cheap_rows : 0); }
 
   template <class T, class Then>
   void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {

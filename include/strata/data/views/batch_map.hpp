@@ -93,6 +93,7 @@ class batch_map_view : public detail::batch_stage<batch_map_view<B, F>, B> {
     return this->base_.size();
   }
   void only_rows(row_choice) = delete;  // f reads whole batches
+  std::string order() const { return "map"; }
 
  private:
   void start_pass() {

@@ -23,7 +23,9 @@
 #include <strata/base/shape_text.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/stored_samples.hpp>
+#include <strata/data/core/addressable.hpp>
 #include <strata/data/core/array.hpp>
+#include <strata/data/core/checksum.hpp>
 #include <strata/data/core/closure.hpp>
 #include <strata/data/core/element.hpp>
 #include <strata/data/core/index_stage.hpp>
@@ -43,7 +45,8 @@ namespace strata::data {
 
 /// How data::cache opens a file that exists already.
 struct cache_options {
-  bool check_crc = true;  // reads the file once when it is opened; without, only its length is checked
+  bool check_crc = true;      // reads the file once when it is opened; without, only its length is checked
+  bool check_samples = true;  // makes some samples anew when the file is opened, and compares them
 };
 
 namespace detail {
@@ -93,6 +96,10 @@ class kept_rows {
     std::int32_t label;
     std::memcpy(&label, at + kept::label_at, sizeof label);
     return label;
+  }
+  static bool same(const std::byte* a, const std::byte* b) {
+    constexpr std::size_t numbers = (kept::x_size + kept::target_size) * sizeof(value_type);
+    return std::memcmp(a, b, numbers) == 0 && (labels != label_kind::sparse || label_at(a) == label_at(b));
   }
   template <class T, class Then>
   static void copy(const std::byte* at, sample_place<T> to, Then then) {
@@ -182,7 +189,7 @@ class cached_file_rows : public kept_rows<Base> {
       throw_error({"cache: ", path.string(), " has another format, '", found.substr(0, found.find(':')),
                    "': remove the file, and it is made again"});
     if (std::string(found) + '\n' != expected)
-      throw_error({"cache: ", path.string(), " holds '", found.substr(0, 200), "', but the data set is '",
+      throw_error({"cache: ", path.string(), " holds '", found.substr(0, 1000), "', but the data set is '",
                    expected.substr(0, expected.size() - 1), "': remove the file, or give each data set its own"});
     const auto damaged = [&](std::initializer_list<strata::detail::text_piece> what) {
       throw_error(
@@ -194,6 +201,7 @@ class cached_file_rows : public kept_rows<Base> {
     std::memcpy(&said, bytes.data() + first_ - sizeof said, sizeof said);
     if (said.own_checksum != checksum_of(said)) damaged({"the checksum of its header is wrong"});
     size_ = std::size_t(said.samples);
+    checksum_ = said.checksum;
     const std::size_t left = bytes.size() - first_;
     if (left / kept::bytes != size_ || left % kept::bytes != 0)
       damaged({"it says that it has ", size_, " samples of ", kept::bytes, " bytes, but ", left, " bytes follow"});
@@ -207,6 +215,7 @@ class cached_file_rows : public kept_rows<Base> {
   }
 
   std::size_t size() const { return size_; }
+  std::uint64_t checksum() const { return checksum_; }
   template <class T, class Then>
   void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {
     __builtin_prefetch(at(ahead));
@@ -222,6 +231,30 @@ class cached_file_rows : public kept_rows<Base> {
     requires storable_number<value_type>
   {
     return rows::stored_at(at({}), size_);
+  }
+
+  /// Makes some samples of the view anew, as functions before the cache cannot be compared: the first, the last and some between
+  /// if the view has random access, else the first few. Throws strata::error if the file has others.
+  template <class V>
+  void refuse_other_samples(V& view, const std::filesystem::path& path) const {
+    arena<std::byte> made(kept::bytes);
+    const auto place = kept::place(made.data());
+    const auto check = [&](std::size_t n, sample_index i) {
+      const bool is_made = detail::unless_left_out([&] { view.rows().write(i, i, place, std::identity{}); });
+      detail::release(view.rows(), i);
+      if (!is_made || (n < size_ && rows::same(made.data(), at({static_cast<std::uint32_t>(n)})))) return is_made;
+      throw_error({"cache: ", path.string(), " holds other samples than the data set has now: sample ", n,
+                   " differs; remove the file, and it is made again, or give each data set its own"});
+    };
+    constexpr std::size_t few = 8;
+    start(view);
+    if constexpr (addressable<V> && !row_properties(rows_t<V>::properties).leaves_out) {
+      each_of_some(view.size(), few, [&](std::size_t k) { check(k, index_at(view, k, 0)); });
+    } else {
+      std::size_t n = 0;
+      for (const sample_index i : view)
+        if (check(n, i) && ++n == few) break;
+    }
   }
 
   /// Writes all samples of a view in their order. The file is complete or absent.
@@ -242,7 +275,7 @@ class cached_file_rows : public kept_rows<Base> {
       if (!bytes.empty()) sum.add(bytes);
       file.write(bytes);
     };
-    detail::release_all(view.rows());
+    start(view);
     for (const sample_index i : view) {
       const auto place = kept::place(some.data() + filled * kept::bytes);
       if (detail::unless_left_out([&] { view.rows().write(i, i, place, std::identity{}); })) ++filled;
@@ -257,6 +290,12 @@ class cached_file_rows : public kept_rows<Base> {
   }
 
  private:
+  /// With epoch 0, also where a copy of the view has been read.
+  template <class V>
+  static void start(V& view) {
+    detail::release_all(view.rows());
+    view.set_epoch(0);
+  }
   /// What follows the line of the header.
   struct contents {
     std::uint64_t samples = 0;
@@ -266,7 +305,7 @@ class cached_file_rows : public kept_rows<Base> {
   static std::uint32_t checksum_of(const contents& c) {
     return io::crc32c(std::as_bytes(std::span(&c, 1)).first(offsetof(contents, own_checksum)));
   }
-  static constexpr std::string_view any_format = "strata cache ", format = "strata cache 3: ";
+  static constexpr std::string_view any_format = "strata cache ", format = "strata cache 4: ";
   static constexpr std::size_t chunk = (std::size_t{1} << 20) / kept::bytes + 1;  // samples
   /// Of the checksums of all chunks so far.
   struct running_checksum {
@@ -289,6 +328,7 @@ class cached_file_rows : public kept_rows<Base> {
 
   std::shared_ptr<const io::mapped_file> file_;
   std::size_t first_ = 0, size_ = 0;
+  std::uint32_t checksum_ = 0;
 };
 
 /// The kept elements of a stream.
@@ -411,8 +451,11 @@ struct cache_fn {
       if constexpr (sample_view<V> && keeps_weights) {
         using rows = cached_file_rows<rows_t<V>>;
         const std::string order = order_of(view);
-        if (!std::filesystem::exists(path)) rows::save(view, path, order);
-        return indexed_view("cache", rows(path, order, options));
+        const bool is_there = std::filesystem::exists(path);
+        if (!is_there) rows::save(view, path, order);
+        const rows kept(path, order, options);
+        if (is_there && options.check_samples) kept.refuse_other_samples(view, path);
+        return indexed_view("cache", kept);
       }
     }
   }
@@ -440,8 +483,9 @@ struct cache_fn {
 /// In a file: all samples are written at once, unless the file exists. It is complete or absent, holds the samples in their
 /// present order (put shuffle after it) in the number format of this machine, and is mapped, so it may be larger than the memory.
 /// It knows how many samples it has and their checksum, which is compared when it is opened: `cache("train.cache", {.check_crc =
-/// false})` opens a file at once that is too long to be read twice. Workers that read different samples need a file each. Throws
-/// strata::error if the file cannot be written, is damaged or was made from another data set.
+/// false})` opens a file at once that is too long to be read twice. Some samples are made anew, too, and compared, unless
+/// `.check_samples = false` says that the samples of before may be gone. Workers that read different samples need a file each.
+/// Throws strata::error if the file cannot be written, is damaged or was made from another data set.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#cache
 inline constexpr closure<detail::cache_fn> cache{};
 

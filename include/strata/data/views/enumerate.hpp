@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <ranges>
+#include <strata/base/text.hpp>
 #include <strata/data/core/addressable.hpp>
 #include <strata/data/core/closure.hpp>
 #include <strata/data/core/element.hpp>
@@ -94,6 +95,13 @@ class enumerated_rows : public Indices, public elements_of<enumerated_rows<Indic
   }
 
   std::int64_t start() const { return start_; }
+  std::string order() const {
+    const std::string name = strata::detail::text_of({"enumerate(", start_, ")"});
+    if constexpr (requires(const Indices& indices) { indices.order(); })
+      return Indices::order() + " | " + name;
+    else
+      return name;
+  }
 
  private:
   std::int64_t start_;
@@ -123,6 +131,7 @@ class enumerate_view : public detail::single_pass<enumerate_view<V>> {
   }
   const rows_type& rows() const { return rows_; }
   void set_epoch(int epoch) { base_.set_epoch(epoch); }
+  std::string order() const { return rows_.order(); }
   const V& base() const { return base_; }
 
  private:

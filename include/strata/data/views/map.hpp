@@ -13,6 +13,7 @@
 #include <strata/data/core/parallel.hpp>
 #include <strata/data/core/rows_view.hpp>
 #include <strata/data/views/batch_map.hpp>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -24,6 +25,7 @@ template <class Base>
 class parallel_rows : public rows_around<Base> {
  public:
   int parallelism() const { return parallel_; }
+  std::string order() const { return "map"; }
 
  protected:
   parallel_rows(Base base, parallel p)

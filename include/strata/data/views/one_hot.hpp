@@ -6,6 +6,7 @@
 #include <optional>
 #include <strata/base/error.hpp>
 #include <strata/base/standard_ranges.hpp>
+#include <strata/base/text.hpp>
 #include <strata/concepts/stored_samples.hpp>
 #include <strata/data/core/array.hpp>
 #include <strata/data/core/closure.hpp>
@@ -47,6 +48,7 @@ class one_hot_rows : public rows_around<Base> {
     std::fill_n(to.target, Classes, T(0));
     to.target[checked_class<Classes>("one_hot", label, this->ordinal(i))] = T(1);
   }
+  std::string order() const { return strata::detail::text_of({"one_hot<", Classes, ">"}); }
   std::optional<stored_samples> stored() const
     requires has_stored<Base>
   {

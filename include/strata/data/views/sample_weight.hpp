@@ -1,17 +1,22 @@
 // Weights of samples in the loss, as a stage of a pipeline.
 #pragma once
+#include <bit>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/base/hash.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/base/standard_ranges.hpp>
 #include <strata/data/core/array.hpp>
+#include <strata/data/core/checksum.hpp>
 #include <strata/data/core/closure.hpp>
 #include <strata/data/core/element.hpp>
 #include <strata/data/core/function.hpp>
 #include <strata/data/core/rows_view.hpp>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -47,6 +52,12 @@ class listed_weights : public samples_with_weights<Base> {
   listed_weights(Base base, array<W, shape{1}> weights)
       : samples_with_weights<Base>(std::move(base)), weights_(std::move(weights)) {}
   W weight(sample_index i) const { return *weights_.row(i.row); }
+  std::string order() const {
+    strata::detail::fnv1a sum;
+    each_of_some(weights_.size(), bytes_of_cheap_rows / sizeof(W),
+                 [&](std::size_t row) { sum.add(std::bit_cast<std::uint64_t>(static_cast<double>(*weights_.row(row)))); });
+    return "sample_weight(" + text_of_checksum(sum.value()) + ")";
+  }
 
  private:
   array<W, shape{1}> weights_;
@@ -59,6 +70,7 @@ class computed_weights : public samples_with_weights<Base> {
   static constexpr row_properties properties = around(Base::properties);  // which calls a function of the user
 
   computed_weights(Base base, F f) : samples_with_weights<Base>(std::move(base)), f_(std::move(f)) {}
+  std::string order() const { return "sample_weight"; }
   /// Throws strata::error, with the sample, for what f throws, and for a weight that is not finite.
   double weight(sample_index i) const {
     return detail::call("sample_weight", this->base_, i, *f_, [&](const auto& w) {

@@ -3,9 +3,11 @@
 #include <concepts>
 #include <cstdint>
 #include <optional>
+#include <strata/base/exact_text.hpp>
 #include <strata/concepts/stored_samples.hpp>
 #include <strata/data/core/closure.hpp>
 #include <strata/data/core/rows_view.hpp>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -24,6 +26,8 @@ class scaled_rows : public samples_around<Base> {
   void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {
     this->base_.write(i, ahead, to, [then, factor = static_cast<T>(factor_)](T v) { return then(v * factor); });
   }
+
+  std::string order() const { return "scale(" + strata::detail::exact_text(factor_) + ")"; }
 
   std::optional<stored_samples> stored() const
     requires has_stored<Base>

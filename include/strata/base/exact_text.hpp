@@ -1,0 +1,16 @@
+// Numbers as text that is read back as the same value.
+#pragma once
+#include <charconv>
+#include <iterator>
+#include <string>
+
+namespace strata::detail {
+
+/// The shortest digits that are read back as the same value, in any locale.
+template <class Number>
+std::string exact_text(Number value) {
+  char digits[64];
+  return {digits, std::to_chars(std::begin(digits), std::end(digits), value).ptr};
+}
+
+}  // namespace strata::detail

@@ -1,0 +1,61 @@
+// Checksums in the description of a data set: they tell apart data sets of equal kind and number.
+#pragma once
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <strata/base/hash.hpp>
+#include <strata/base/standard_function.hpp>
+#include <strata/base/standard_ranges.hpp>
+#include <strata/base/text.hpp>
+#include <strata/data/core/rows.hpp>
+#include <strata/data/core/scratch.hpp>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace strata::data::detail {
+
+inline std::string text_of_checksum(std::uint64_t sum) {
+  return strata::detail::formatted("checksum %08x", static_cast<unsigned>(sum ^ sum >> 32));
+}
+
+/// Calls f with the first of n places, the last and some between: at most `most`.
+template <class F>
+void each_of_some(std::size_t n, std::size_t most, F&& f) {
+  const std::size_t count = std::min(n, std::max<std::size_t>(most, 2));
+  for (std::size_t k = 0; k < count; ++k) f(count == n ? k : k * (n - 1) / (count - 1));
+}
+
+/// How many rows a checksum reads: 16, or more of them as long as they have this many bytes together.
+inline constexpr std::size_t few_rows = 16, bytes_of_cheap_rows = std::size_t{1} << 20;
+
+/// Of some rows of numbers in memory or in a mapped file. It calls no function of the user.
+template <row_source Rows>
+  requires sized<Rows>
+std::uint64_t checksum_of(const Rows& rows, std::size_t bytes = bytes_of_cheap_rows) {
+  using shown = shown_value_t<Rows>;
+  using T = std::conditional_t<std::same_as<shown, long double>, double, shown>;  // without padding
+  constexpr std::size_t x{Rows::sample_shape.size()}, target = Rows::labels == label_kind::dense ? Rows::target_shape.size() : 0;
+  const scratch<T> values(x + target);
+  strata::detail::fnv1a sum;
+  each_of_some(rows.size(), std::max(few_rows, bytes / ((x + target) * sizeof(T))), [&](std::size_t row) {
+    const sample_index i{static_cast<std::uint32_t>(row)};
+    std::int32_t label = 0;
+    rows.write(i, i, sample_place<T>{values.data(), &label, values.data() + x}, std::identity{});
+    sum.add(strata::detail::hash_of_words(std::as_bytes(std::span<const T>(values.data(), x + target))));
+    sum.add(std::uint64_t(static_cast<std::uint32_t>(label)));
+  });
+  return sum.value();
+}
+/// Of the elements of a contiguous range, if they are texts.
+template <std::ranges::contiguous_range R>
+  requires std::convertible_to<std::ranges::range_reference_t<const R>, std::string_view>
+std::uint64_t checksum_of(const R& texts) {
+  strata::detail::fnv1a sum;
+  for (const std::string_view text : texts) sum.add(text), sum.add(std::uint64_t{0});
+  return sum.value();
+}
+
+}  // namespace strata::data::detail

@@ -1,0 +1,33 @@
+// A checksum of the files of a data set, which does not read them.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <strata/base/hash.hpp>
+#include <strata/data/core/checksum.hpp>
+#include <string_view>
+#include <system_error>
+
+namespace strata::data::detail {
+
+/// Of the names of files, without their folders, and, if they shall be read here, of the sizes of some of them.
+template <class Files>
+std::uint64_t checksum_of_files(const Files& files, bool with_sizes) {
+  strata::detail::fnv1a sum;
+  for (const auto& file : files) {
+    std::string_view name;
+    if constexpr (requires { file.native(); })
+      name = file.native();
+    else
+      name = file;
+    sum.add(name.substr(name.rfind('/') + 1)), sum.add(std::uint64_t{0});
+  }
+  if (with_sizes)
+    each_of_some(files.size(), 100, [&](std::size_t k) {
+      std::error_code unknown;
+      sum.add(std::uint64_t{std::filesystem::file_size(std::filesystem::path(files[k]), unknown)});
+    });
+  return sum.value();
+}
+
+}  // namespace strata::data::detail
