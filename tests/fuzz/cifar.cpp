@@ -9,6 +9,8 @@ std::vector<std::string> seeds() {
   return {fuzz::with_choice(0, std::string(2 * 3073, '\1')), fuzz::with_choice(1, std::string(3074, '\1'))};
 }
 
+std::vector<std::string> larger(int count) { return {fuzz::with_choice(0, std::string(std::size_t(count) / 32 * 3073, '\1'))}; }
+
 void read(std::string_view input) {
   const fuzz::choice chosen(input);
   const fuzz::file file(chosen.rest);
@@ -18,5 +20,5 @@ void read(std::string_view input) {
   fuzz::check(images.size() == chosen.rest.size() / (chosen.number & 1 ? 3074 : 3073));
 }
 
-const fuzz::target cifar{"cifar", seeds, read};
+const fuzz::target cifar{"cifar", seeds, read, larger};
 }  // namespace

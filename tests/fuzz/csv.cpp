@@ -15,6 +15,15 @@ std::vector<std::string> seeds() {
   return all;
 }
 
+std::vector<std::string> larger(int count) {
+  std::string classes = "x,y,kind\n", lines = "name,price\n\"";
+  for (int i = 0; i < count; ++i) {
+    classes += "1,2,class" + std::to_string(i) + '\n';
+    lines += i % 50 == 49 ? "\"\"\n\",1\n\"" : "\"\"\n";
+  }
+  return {fuzz::with_choice(8, classes), fuzz::with_choice(0, lines + "\",1\n")};
+}
+
 void read(std::string_view input) {
   const fuzz::choice chosen(input);
   const fuzz::file file(chosen.number & 1 ? fuzz::gzipped(chosen.rest) : std::string(chosen.rest));
@@ -57,5 +66,5 @@ void read(std::string_view input) {
   }
 }
 
-const fuzz::target csv{"csv", seeds, read};
+const fuzz::target csv{"csv", seeds, read, larger};
 }  // namespace

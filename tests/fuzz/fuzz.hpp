@@ -19,11 +19,14 @@
 namespace strata::fuzz {
 
 /// A parser under test, as a global object of its file. `read` gets an input and may throw strata::error: the input is refused.
-/// Any other exception, a crash, a leak, and too much memory or time are findings. `seeds` are the inputs to begin with.
+/// Any other exception, a crash, a leak, and too much memory or time are findings; and so is work for each byte that grows with
+/// the input. `seeds` are the inputs to begin with. `larger` makes inputs with `count` of what a file can have any number of;
+/// where it is missing, only what follows the first byte of an input is repeated.
 struct target {
   const char* name;
   std::vector<std::string> (*seeds)();
   void (*read)(std::string_view input);
+  std::vector<std::string> (*larger)(int count) = nullptr;
   const target* next = std::exchange(first, this);
 
   static inline const target* first = nullptr;  // of all

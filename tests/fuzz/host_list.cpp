@@ -11,6 +11,15 @@ std::vector<std::string> seeds() {
           fuzz::with_choice(2, "node1:2222"), fuzz::with_choice(2, "[::1]:2222")};
 }
 
+std::vector<std::string> larger(int count) {
+  std::string hosts = "node", counts = "1";
+  for (int i = 0; i < count; ++i) {
+    hosts += std::to_string(i) + ",node";
+    counts += ",1";
+  }
+  return {fuzz::with_choice(0, hosts), fuzz::with_choice(1, counts)};
+}
+
 void read(std::string_view input) {
   const fuzz::choice chosen(input);
   const std::string text(chosen.rest);
@@ -24,5 +33,5 @@ void read(std::string_view input) {
   }
 }
 
-const fuzz::target host_list{"host_list", seeds, read};
+const fuzz::target host_list{"host_list", seeds, read, larger};
 }  // namespace

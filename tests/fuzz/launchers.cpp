@@ -26,6 +26,14 @@ std::vector<std::string> seeds() {
   return all;
 }
 
+std::vector<std::string> larger(int count) {
+  std::string nodes = "node";
+  for (int i = 1; i < count; ++i) nodes += std::to_string(i) + ",node";
+  const std::string number = std::to_string(count);
+  return {fuzz::with_choice(0, "SLURM_PROCID=1\nSLURM_STEP_NUM_TASKS=" + number + "\nSLURM_STEP_NODELIST=" + nodes +
+                                   "\nSLURM_STEP_TASKS_PER_NODE=1(x" + number + ")\nSLURM_STEP_ID=0\nSLURM_JOB_ID=7")};
+}
+
 void read(std::string_view input) {
   const fuzz::choice chosen(input);
   std::map<std::string, std::string> variables;
@@ -63,5 +71,5 @@ void read(std::string_view input) {
   });
 }
 
-const fuzz::target launchers{"launchers", seeds, read};
+const fuzz::target launchers{"launchers", seeds, read, larger};
 }  // namespace

@@ -26,6 +26,11 @@ std::vector<std::string> seeds() {
           fuzz::with_choice(0, half)};
 }
 
+std::vector<std::string> larger(int count) {
+  const auto n = std::size_t(count);
+  return {fuzz::with_choice(2, file_of(std::vector<std::int64_t>(16 * n, 3), {16 * n}))};
+}
+
 template <class T, shape S>
 void read_as(const std::string& path) {
   const data::array<T, S> array = data::load_npy<T, S>(path);
@@ -53,5 +58,5 @@ void read(std::string_view input) {
   }
 }
 
-const fuzz::target npy{"npy", seeds, read};
+const fuzz::target npy{"npy", seeds, read, larger};
 }  // namespace

@@ -17,6 +17,18 @@ std::vector<std::string> seeds() {
           })};
 }
 
+std::vector<std::string> larger(int count) {
+  const float x = 1;
+  std::vector<safetensor> tensors;
+  safetensors_metadata metadata;
+  for (int i = 0; i < count; ++i) {
+    tensors.push_back(safetensor::of("dense_" + std::to_string(i), {}, std::span(&x, 1)));
+    metadata["key " + std::to_string(i)] = "value";
+  }
+  return {fuzz::written([&](const auto& path) { write_safetensors(path, tensors); }),
+          fuzz::written([&](const auto& path) { write_safetensors(path, {}, metadata); })};
+}
+
 void read(std::string_view input) {
   const fuzz::file in_memory(input);
   const safetensors_file file(in_memory.path());
@@ -38,5 +50,5 @@ void read(std::string_view input) {
   file.read<float>("x");
 }
 
-const fuzz::target safetensors{"safetensors", seeds, read};
+const fuzz::target safetensors{"safetensors", seeds, read, larger};
 }  // namespace

@@ -11,6 +11,17 @@ std::vector<std::string> seeds() {
               "task": {"type": "ps", "index": 0}, "environment": "cloud"})"};
 }
 
+std::vector<std::string> larger(int count) {
+  std::string objects = "{", workers;
+  for (int i = 0; i < count; ++i) {
+    const std::string number = std::to_string(i);
+    objects += "\"key " + number + "\": {}, ";
+    workers += (i > 0 ? ", \"node" : "\"node") + number + ":1\"";
+  }
+  const std::string rest = R"("cluster": {"worker": [)" + workers + R"(]}, "task": {"type": "worker", "index": 0}})";
+  return {objects + rest, '{' + rest};
+}
+
 void read(std::string_view input) {
   const cluster found = tf_config{
       [&](const std::string& name) { return name == "TF_CONFIG" ? std::optional(std::string(input)) : std::nullopt; }}();
@@ -21,5 +32,5 @@ void read(std::string_view input) {
   });
 }
 
-const fuzz::target tf_config_variable{"tf_config", seeds, read};
+const fuzz::target tf_config_variable{"tf_config", seeds, read, larger};
 }  // namespace

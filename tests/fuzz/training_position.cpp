@@ -18,6 +18,15 @@ std::vector<std::string> seeds() {
   return {detail::packed(detail::texts_of({})), detail::packed(detail::texts_of(at))};
 }
 
+std::vector<std::string> larger(int count) {
+  training_position at;
+  for (int i = 0; i < count; ++i) {
+    at.past.add(i, {{"loss", 0.5}});
+    at.metric_sums.push_back({0.5, 1});
+  }
+  return {detail::packed(detail::texts_of(at))};
+}
+
 void read(std::string_view input) {
   const detail::named_texts values = detail::unpacked(input);
   fuzz::accepted([&] { fuzz::check(detail::unpacked(detail::packed(values)) == values); });
@@ -25,5 +34,5 @@ void read(std::string_view input) {
   fuzz::accepted([&] { fuzz::check(detail::texts_of(detail::position_of(position, "again")) == position); });
 }
 
-const fuzz::target training_position_text{"training_position", seeds, read};
+const fuzz::target training_position_text{"training_position", seeds, read, larger};
 }  // namespace

@@ -43,6 +43,12 @@ std::vector<std::string> seeds() {
           fuzz::with_choice(1, snapshot_of(later))};
 }
 
+std::vector<std::string> larger(int count) {
+  small_fit fit;
+  for (int i = 0; i < count; ++i) fit.at.past.add(i, {{"loss", 0.5}, {"accuracy", 0.25}});
+  return {fuzz::with_choice(0, snapshot_of(fit))};
+}
+
 void read(std::string_view input) {
   const fuzz::choice chosen(input);
   std::string bytes(chosen.rest);
@@ -62,5 +68,5 @@ void read(std::string_view input) {
   });
 }
 
-const fuzz::target training_snapshot{"training_snapshot", seeds, read};
+const fuzz::target training_snapshot{"training_snapshot", seeds, read, larger};
 }  // namespace

@@ -18,6 +18,13 @@ std::vector<std::string> seeds() {
           fuzz::with_choice(1, fuzz::written([&](const auto& path) { save_weights<network_of_one_layer, double>(path, wide); }))};
 }
 
+std::vector<std::string> larger(int count) {
+  const float x = 1;
+  std::vector<safetensor> tensors;
+  for (int i = 0; i < count; ++i) tensors.push_back(safetensor::of("layer " + std::to_string(i), {}, std::span(&x, 1)));
+  return {fuzz::with_choice(0, fuzz::written([&](const auto& path) { write_safetensors(path, tensors); }))};
+}
+
 void read(std::string_view input) {
   const fuzz::choice chosen(input);
   const fuzz::file file(chosen.rest);
@@ -31,5 +38,5 @@ void read(std::string_view input) {
   });
 }
 
-const fuzz::target weights_file{"weights", seeds, read};
+const fuzz::target weights_file{"weights", seeds, read, larger};
 }  // namespace
