@@ -62,6 +62,19 @@ TEST_CASE("keras architecture: classes that only have the name of a layer of Ker
         "it (mine>Dense.Dense): there is no such layer");
 }
 
+TEST_CASE("keras architecture: pixels that versions of Keras interpolate otherwise") {
+  const auto of_version = [](const std::string& version) {
+    return keras::network_text_of(keras::parse_architecture(
+        "file",
+        R"({"class_name": "Sequential", "keras_version": ")" + version +
+            R"(", "config": [{"class_name": "UpSampling2D", "config": {"name": "it", "size": [2, 2], "interpolation": "bilinear",
+                    "batch_input_shape": [null, 3, 3, 1]}}]})"));
+  };
+  CHECK(of_version("2.3.1").unknown[0].starts_with("it (UpSampling2D): Keras 2.3.1 interpolated otherwise"));
+  CHECK(of_version("2.2.4-tf").notes.size() == 1);
+  for (const char* version : {"2.3.0-tf", "2.6.0", "2.15.0", "3.15.1"}) CHECK(of_version(version).notes.empty());
+}
+
 TEST_CASE("keras architecture: text that is nested, too long or no JSON") {
   const auto parse = [](const std::string& text) { return error_of([&] { (void)keras::parse_architecture("file", text); }); };
   CHECK(parse(R"({"a": )" + std::string(1'000'000, '[')) == "file: its architecture is nested more than 200 levels deep");

@@ -46,12 +46,16 @@ inline nlohmann::json read_architecture(const std::filesystem::path& path) {
     const std::string text = io::content_of(path);
     if (text.starts_with('{')) return parse_architecture(path.string(), text);
   }
-  const auto attribute = hdf5_file(path).texts("", "model_config");
+  const hdf5_file file(path);
+  const auto attribute = file.texts("", "model_config");
   if (!attribute || attribute->size() != 1)
     throw_error({path.string(),
                  ": has weights, but no architecture: give the .keras or .h5 file of the whole model, or what "
                  "model.to_json() returns"});
-  return parse_architecture(path.string(), attribute->front());
+  nlohmann::json config = parse_architecture(path.string(), attribute->front());
+  if (const auto version = file.texts("", "keras_version"); version && version->size() == 1)
+    config["keras_version"] = version->front();
+  return config;
 }
 
 }  // namespace strata::keras

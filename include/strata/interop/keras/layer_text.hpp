@@ -66,13 +66,14 @@ struct graph_node {
 /// would not compile, goes to `unknown`.
 class layer_writer {
   network_text& out_;
+  std::string version_;  // of Keras, such as 2.3.0-tf; may be empty
   const graph_node* of_ = nullptr;
   std::optional<shape> in_, made_;
   bool of_batch_ = false;
   int largest_ = 0;  // of the numbers of this layer
 
  public:
-  explicit layer_writer(network_text& out) : out_(out) {}
+  layer_writer(network_text& out, std::string version) : out_(out), version_(std::move(version)) {}
 
   void unknown(const graph_node& node, const std::string& why) {
     out_.unknown.push_back(node.name + " (" + node.class_name + "): " + why);
@@ -266,6 +267,10 @@ class layer_writer {
     if (k == "UpSampling2D") {
       const std::string how = c.value("interpolation", "nearest");
       if (how != "nearest" && how != "bilinear") unknown("there is no interpolation " + how);
+      if (how == "bilinear" && version_ == "2.2.4-tf")
+        out_.notes.push_back(of_->name + ": TensorFlow before 1.15 interpolated otherwise");
+      else if (how == "bilinear" && version_.starts_with("2.") && version_ < "2.4" && !version_.ends_with("-tf"))
+        unknown("Keras " + version_ + " interpolated otherwise: it took other centres of pixels");
       const up_sampling_settings s{.sampling_height = whole("size", 0), .sampling_width = whole("size", 1)};
       gives_by(s);
       return layer("up_sampling2d", {text(s.sampling_height)}, uneven("sampling_size", s.sampling_height, s.sampling_width),

@@ -69,14 +69,15 @@ struct layer_call {
 /// A graph from one input to one output, as layers in a row and joins of branches.
 class graph_writer {
   network_text& out_;
-  layer_writer layers_{out_};
+  std::string version_;
+  layer_writer layers_{out_, version_};
   std::vector<graph_node> nodes_;  // each after its inputs
   std::map<std::string, int> number_;
   std::vector<int> above_;  // the nearest layer through which every way from the input to this one leads
   std::set<int> written_;
 
  public:
-  explicit graph_writer(network_text& out) : out_(out) {}
+  graph_writer(network_text& out, std::string version) : out_(out), version_(std::move(version)) {}
 
   /// All of the model, so that everything unknown is in one list.
   void write(const json& model) {
@@ -97,7 +98,9 @@ class graph_writer {
       const json& one = outputs.size() == 1 ? outputs[0] : outputs;
       if (!one.is_array() || one.size() != 3 || !one[0].is_string())
         return out_.unknown.push_back("the model has several outputs");
-      last = number_.at(one[0].get<std::string>());
+      const auto output = number_.find(one[0].get<std::string>());
+      if (output == number_.end()) throw_error({"the output, layer ", shown(one[0]), ", does not exist"});
+      last = output->second;
     }
     find_above();
     std::string text = "sequential<\n    " + nodes_[0].text;
@@ -133,7 +136,7 @@ class graph_writer {
         n.is_unknown = true;
         n.config = json::object();  // that of Keras 2.0 is an array
         network_text within;
-        graph_writer(within).write(l);
+        graph_writer(within, version_).write(l);
         for (const std::string& what : within.unknown) out_.unknown.push_back(n.name + "/" + what);
       }
       nodes.push_back(std::move(n));
@@ -219,7 +222,7 @@ class graph_writer {
 /// Throws strata::error for an architecture that is damaged.
 inline network_text network_text_of(const nlohmann::json& architecture) {
   network_text out;
-  STRATA_TRY { graph_writer(out).write(architecture); }
+  STRATA_TRY { graph_writer(out, architecture.value("keras_version", "")).write(architecture); }
   STRATA_CATCH(const nlohmann::json::exception& e) { throw_error({"the architecture is not one of Keras: ", e.what()}); }
   return out;
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <strata/interop/hdf5.hpp>
 #include <strata/interop/keras/layer_list.hpp>
@@ -136,16 +137,40 @@ inline void read_optimizer(const hdf5_file& file, const model_view& model, const
   to.learning_rate = rate;
 }
 
+/// Where a file has the arrays of layers. Keras 2.12 to 2.14 called the group of all layers otherwise, and the first two of them
+/// numbered the layers of a class by two: dense, dense_2, dense_4.
+struct groups_of_layers {
+  std::string root = "layers/";
+  int step = 1;
+
+  groups_of_layers(const hdf5_file& file, const layer_list& list) {
+    const std::string older = "_layer_checkpoint_dependencies/";
+    if (file.has(root) || !file.has(older)) return;
+    root = older;
+    const bool has_second = std::ranges::any_of(list.layers, [&](const layer& l) {
+      return !l.slots.empty() && l.group == name(l, 1) && !file.names_in(root + l.group + "/vars").empty();
+    });
+    step = has_second ? 1 : 2;
+  }
+  /// Of the layer that is number k of its class, in the order of Keras.
+  std::string name(const layer& l, int k) const {
+    const std::string first = detail::snake_case(l.class_name);
+    return k == 0 ? first : detail::text_of({first, '_', k * step});
+  }
+};
+
 /// Reads such a file. Throws strata::error that lists the parameters that differ.
 inline loaded_state read_weights_store(const hdf5_file& file, const model_view& model, const layer_list& list,
                                        convert_precision convert) {
   detail::misfits differences;
   const std::vector<std::string> names = detail::parameter_names(model.nodes, model.slots);
+  const groups_of_layers groups(file, list);
   std::vector<std::string> paths(model.slots.size()), known;
+  std::map<std::string, int> met;
   for (const int number : list.order) {
     const layer& l = list[number];
-    known.push_back(l.group);
-    const std::string vars = "layers/" + l.group + "/vars";
+    known.push_back(groups.name(l, met[l.class_name]++));
+    const std::string vars = groups.root + known.back() + "/vars";
     int index = 0;
     for (const int s : l.slots) {
       const std::string& path = paths[std::size_t(s)] = detail::text_of({vars, '/', index++});
@@ -157,11 +182,11 @@ inline loaded_state read_weights_store(const hdf5_file& file, const model_view& 
     if (const std::size_t there = file.names_in(vars).size(); there > most)
       differences.add(l.name, detail::text_of({"the file has ", there, " arrays, the network ", index}));
   }
-  for (const std::string& group : file.names_in("layers")) {
+  for (const std::string& group : file.names_in(groups.root)) {
     if (differences.count() > 1000) break;  // links may name the same layers many times
     if (std::ranges::find(known, group) == known.end()) {
-      const bool nested = !file.names_in("layers/" + group + "/layers").empty();
-      if (nested || !file.names_in("layers/" + group + "/vars").empty())
+      const bool nested = !file.names_in(groups.root + group + "/layers").empty();
+      if (nested || !file.names_in(groups.root + group + "/vars").empty())
         differences.add(group, nested ? "a model within the model, which is not read" : "not in the network");
     }
   }
