@@ -72,7 +72,10 @@ TEST_CASE("keras architecture: pixels that versions of Keras interpolate otherwi
   };
   CHECK(of_version("2.3.1").unknown[0].starts_with("it (UpSampling2D): Keras 2.3.1 interpolated otherwise"));
   CHECK(of_version("2.2.4-tf").notes.size() == 1);
-  for (const char* version : {"2.3.0-tf", "2.6.0", "2.15.0", "3.15.1"}) CHECK(of_version(version).notes.empty());
+  for (const char* version : {"2.3.0-tf", "2.6.0", "2.15.0", "3.15.1", ""}) {
+    CHECK(of_version(version).unknown.empty());
+    CHECK(of_version(version).notes.empty());
+  }
 }
 
 TEST_CASE("keras architecture: text that is nested, too long or no JSON") {

@@ -269,7 +269,7 @@ class layer_writer {
       if (how != "nearest" && how != "bilinear") unknown("there is no interpolation " + how);
       if (how == "bilinear" && version_ == "2.2.4-tf")
         out_.notes.push_back(of_->name + ": TensorFlow before 1.15 interpolated otherwise");
-      else if (how == "bilinear" && version_.starts_with("2.") && version_ < "2.4" && !version_.ends_with("-tf"))
+      else if (how == "bilinear" && is_before_2_4() && !version_.ends_with("-tf"))
         unknown("Keras " + version_ + " interpolated otherwise: it took other centres of pixels");
       const up_sampling_settings s{.sampling_height = whole("size", 0), .sampling_width = whole("size", 1)};
       gives_by(s);
@@ -349,6 +349,10 @@ class layer_writer {
     };
     (add(option), ...);
     return name + ("<" + detail::joined(arguments.size(), ", ", [&](std::size_t i) { return arguments[i]; }) + ">");
+  }
+
+  bool is_before_2_4() const {
+    return version_.size() > 3 && version_.starts_with("2.") && version_[2] < '4' && version_[3] == '.';
   }
 
   static std::string text(int number) { return std::to_string(number); }
