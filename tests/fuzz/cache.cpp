@@ -1,4 +1,4 @@
-// Files of data::cache, with and without checksums. That of the header can be made right, so that inputs get past it.
+// Files of data::cache, with and without checks. The checksum of the header can be made right, so that inputs get past it.
 #include <strata/data/sources/from_tensor_slices.hpp>
 #include <strata/data/views/batch.hpp>
 #include <strata/data/views/cache.hpp>
@@ -16,7 +16,8 @@ auto source() {
 
 std::vector<std::string> seeds() {
   const std::string file = fuzz::written([](const auto& path) { source() | data::cache(path); });
-  return {fuzz::with_choice(0, file), fuzz::with_choice(1, file), fuzz::with_choice(2, file), fuzz::with_choice(3, file)};
+  return {fuzz::with_choice(0, file), fuzz::with_choice(1, file), fuzz::with_choice(2, file), fuzz::with_choice(3, file),
+          fuzz::with_choice(7, file)};
 }
 
 /// After the first line and blanks up to a multiple of 64 bytes: 8 bytes of samples, their checksum, and that of the 12 bytes.
@@ -32,7 +33,8 @@ void read(std::string_view input) {
   const fuzz::choice chosen(input);
   const fuzz::file file(chosen.number & 1 ? with_checksum(std::string(chosen.rest)) : std::string(chosen.rest));
   std::size_t samples = 0;
-  for (const auto& batch : source() | data::cache(file.path(), {.check_crc = (chosen.number & 2) == 0}) | data::batch<2>) {
+  const data::cache_options checks{.check_crc = (chosen.number & 2) == 0, .check_samples = (chosen.number & 4) == 0};
+  for (const auto& batch : source() | data::cache(file.path(), checks) | data::batch<2>) {
     fuzz::look_at(std::span(batch.x(), 2 * std::size_t(batch.count)));
     samples += std::size_t(batch.count);
   }
