@@ -175,6 +175,7 @@ TEST_CASE("losses with logarithms") {
   CHECK(kl_divergence::value(of(p), of(t)) == Approx(0.25 * std::log(0.5) + 0.75 * std::log(3.)).epsilon(1e-5));
   CHECK(kl_divergence::value(of(p), of(p)) == 0);
   CHECK(gradient<kl_divergence>(std::array{0., 0.5}, of(std::array{0.5, 0.5})) == std::array{0., -1.});
+  CHECK(gradient<kl_divergence>(std::array{2., 0.5}, of(std::array{0.5, 0.5})) == std::array{0., -1.});
 }
 
 TEST_CASE("percentages, and cosines of angles") {
