@@ -144,3 +144,13 @@ TEST_CASE("a gradient that stays the same has no variance: rounding makes it neg
       }
   });
 }
+
+TEST_CASE("a moment that has overflowed makes the weight nan, not one that never changes again") {
+  rmsprop{}.with_rule<float>(0, 1e-3, [](const auto& rule) {
+    if constexpr (std::remove_cvref_t<decltype(rule)>::slots == 1) {
+      float w = 0, v = 0;
+      rule(w, reduced(local_gradient<float>{1e20f}, 1), v);
+      CHECK(std::isnan(w));
+    }
+  });
+}
