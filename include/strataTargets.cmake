@@ -37,7 +37,7 @@ else()
   list(TRANSFORM strata_sources APPEND .cpp)
   add_library(strata_compiled STATIC EXCLUDE_FROM_ALL ${strata_sources})
   target_compile_definitions(strata_compiled PUBLIC STRATA_COMPILED)
-  target_compile_options(strata_compiled PRIVATE -O3)  # also where the program is compiled for a debugger
+  target_compile_options(strata_compiled PRIVATE $<$<CONFIG:Debug>:-O3>)
   target_link_libraries(strata_compiled PUBLIC strata::strata)
   add_library(strata::compiled ALIAS strata_compiled)
 endif()
