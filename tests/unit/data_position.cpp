@@ -97,23 +97,23 @@ TEST_CASE("a position does not depend on the size of batches, nor on how many ar
 
 TEST_CASE("a description tells data sets apart that differ in a number only") {
   const auto order = [](const auto& view) { return data::detail::order_of(view); };
-  const auto upto = [](int n) {
-    const auto list = ::upto(n);
+  const auto first = [](int n) {
+    const auto list = upto(n);
     return std::vector<float>(list.begin(), list.end());
   };
-  const auto numbers = data::from_tensor_slices(upto(50));
-  CHECK(order(numbers) == order(data::from_tensor_slices(upto(50))));
+  const auto numbers = data::from_tensor_slices(first(50));
+  CHECK(order(numbers) == order(data::from_tensor_slices(first(50))));
   CHECK(order(numbers).starts_with("from_tensor_slices(50 samples, checksum "));
   for (const std::size_t at : {0u, 17u, 49u}) {  // a small data set is compared completely
-    auto changed = upto(50);
+    auto changed = first(50);
     changed[at] += 0.5f;
     CHECK(order(data::from_tensor_slices(changed)) != order(numbers));
-    CHECK(order(data::from_range(changed)) != order(data::from_range(upto(50))));
-    CHECK(order(numbers | data::sample_weight(changed)) != order(numbers | data::sample_weight(upto(50))));
+    CHECK(order(data::from_range(changed)) != order(data::from_range(first(50))));
+    CHECK(order(numbers | data::sample_weight(changed)) != order(numbers | data::sample_weight(first(50))));
     std::vector<int> labels(50);
-    const auto labelled = order(data::from_tensor_slices(upto(50), labels));
+    const auto labelled = order(data::from_tensor_slices(first(50), labels));
     labels[at] = 1;
-    CHECK(order(data::from_tensor_slices(upto(50), labels)) != labelled);
+    CHECK(order(data::from_tensor_slices(first(50), labels)) != labelled);
   }
   const std::vector<std::string> files{"a", "b"}, others{"a", "c"};
   CHECK(order(data::from_range(files)) != order(data::from_range(others)));
