@@ -26,10 +26,23 @@ std::vector<std::string> seeds() {
               "__keras_tensor__","config":{"keras_history":["e",0,0]}}],"kwargs":{}}]}],"output_layers":["d",0,0]}})"};
 }
 
+std::vector<std::string> larger(int count) {
+  std::string objects, layers;
+  for (int i = 0; i < count; ++i) {
+    objects += i > 0 ? ",{}" : "{}";
+    layers += R"({"class_name":"Dense","config":{"units":2}},)";
+  }
+  const std::string network =
+      R"("class_name":"Sequential","config":[{"class_name":"Dense","config":{"units":2,"batch_input_shape":[null,2]}}])";
+  return {R"({"a":[)" + objects + "]," + network + '}',
+          R"({"class_name":"Sequential","config":[{"class_name":"InputLayer","config":{"batch_input_shape":[null,2]}},)" +
+              layers + R"({"class_name":"Dense","config":{"units":2}}]})"};
+}
+
 void read(std::string_view input) {
   const keras::network_text network = keras::network_text_of(keras::parse_architecture("input", input));
   fuzz::check(network.type.empty() != network.unknown.empty());
 }
 
-const fuzz::target keras_architecture{"keras_architecture", seeds, read};
+const fuzz::target keras_architecture{"keras_architecture", seeds, read, larger};
 }  // namespace

@@ -104,9 +104,9 @@ TEST_CASE("tf_config: no JSON, or not the right one") {
   CHECK(mistake(R"({"cluster": {}, "task": {"type": "worker", "index": 0}})") ==
         "the cluster has neither a chief nor a worker, so no process would train");
   CHECK(mistake(R"({"cluster": {"worker": ["a:1"], "worker": ["b:1"]}, "task": {"type": "worker", "index": 0}})") ==
-        "the key 'worker' comes twice in one object");
+        "the JSON has the key 'worker' twice in one object");
   CHECK(mistake(R"({"x": )" + std::string(50'000, '[') + std::string(50'000, ']') + '}') ==
-        "the JSON is nested more than 100 deep");
+        "the JSON is nested more than 100 levels deep");
 }
 
 TEST_CASE("tf_config: mistakes in the cluster") {

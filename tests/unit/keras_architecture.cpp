@@ -85,6 +85,11 @@ TEST_CASE("keras architecture: text that is nested, too long or no JSON") {
   CHECK(parse(R"({"a": NaN})") == "file: its architecture is no JSON object, in which numbers are finite");
   CHECK(parse("[]") == "file: its architecture is no JSON object, in which numbers are finite");
   CHECK(parse("{}") == "no error");
+  CHECK(parse(R"({"a": [{"b": 1, "b": 2}]})") == "file: its architecture has the key 'b' twice in one object");
+  CHECK(parse(R"({"a": {"b": 1}, "c": [{"b": 2}, {"b": 3}]})") == "no error");
+  const auto nested = [](std::size_t levels) { return R"({"a": )" + std::string(levels, '[') + std::string(levels, ']') + '}'; };
+  CHECK(parse(nested(199)) == "no error");
+  CHECK(parse(nested(200)) == "file: its architecture is nested more than 200 levels deep");
   CHECK(error_of([] {
           (void)keras::network_text_of(nlohmann::json::object());
         }).starts_with("the architecture is not one of Keras"));

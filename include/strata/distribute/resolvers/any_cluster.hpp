@@ -32,10 +32,8 @@ struct any_cluster {
       return kubernetes{.roles = roles, .environment = environment}();
     throw_error(
         "any_cluster: no launcher has started this process: none of TF_CONFIG, RANK with MASTER_ADDR, OMPI_COMM_WORLD_RANK, "
-        "PMI_RANK, "
-        "PMIX_RANK, SLURM_PROCID and STRATA_SERVICE is set; start it with examples/launch, torchrun, mpirun, srun or Kubernetes, "
-        "or "
-        "set TF_CONFIG to {} to train alone");
+        "PMI_RANK, PMIX_RANK, SLURM_PROCID and STRATA_SERVICE is set; start it with examples/launch, torchrun, mpirun, srun or "
+        "Kubernetes, or set TF_CONFIG to {} to train alone");
   }
 };
 

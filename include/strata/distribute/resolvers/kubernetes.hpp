@@ -42,7 +42,7 @@ struct kubernetes {
             formatted("this pod is %s-%d, but there are %d from %s-%d on: is STRATA_REPLICAS that of the StatefulSet or Job, "
                       "and STRATA_FIRST_ORDINAL spec.ordinals.start of the StatefulSet?",
                       set.c_str(), ordinal, pods, set.c_str(), first));
-      compare_with_environment({"HOSTNAME", numbered_by::kubernetes, number, pods}, environment);
+      refuse_contradictions({"HOSTNAME", numbered_by::kubernetes, number, pods}, process_numbers(variables));
 
       cluster_spec spec = numbered_spec(number, pods, roles);
       const std::string space = pod_namespace.empty() ? variables.text("POD_NAMESPACE").value_or("") : pod_namespace;

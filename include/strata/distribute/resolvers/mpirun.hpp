@@ -23,7 +23,7 @@ struct mpirun {
           variables.number(known.size, 1, most_processes, detail::text_of({"mpirun sets it together with ", known.rank}));
       const int number = *variables.number(known.rank, 0, size - 1);
       const bool sized_by_slurm = known.size == std::string_view("SLURM_NTASKS");
-      compare_with_environment({known.rank, numbered_by::mpirun, number, size, sized_by_slurm}, environment);
+      refuse_contradictions({known.rank, numbered_by::mpirun, number, size, sized_by_slurm}, process_numbers(variables));
       cluster_spec spec = numbered_spec(number, size, roles);
       spec.local_rank = variables.number(known.local_rank, 0, size - 1);
       spec.local_size = variables.number(known.local_size, 1, size);

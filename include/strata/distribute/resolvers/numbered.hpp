@@ -1,7 +1,7 @@
 // Roles of processes that a launcher only numbers.
 #pragma once
 #include <strata/base/text.hpp>
-#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/distribute/resolvers/process_numbers.hpp>
 
 namespace strata {
 
@@ -43,15 +43,6 @@ inline std::optional<endpoint>& numbered_address(cluster_spec& spec, std::size_t
     number -= spec[r].size();
   }
   throw_error({"process number ", number, " is out of range"});
-}
-
-/// Throws strata::error if TF_CONFIG or a launcher contradicts `own`.
-inline void compare_with_environment(const process_number& own, const environment_reader& environment) {
-  const variables variables(environment);
-  refuse_contradictions(own, process_numbers(variables));
-  if (!variables.text("TF_CONFIG")) return;
-  const cluster by_user = resolved_by("TF_CONFIG", [&] { return tf_config{environment}.spec(); });
-  refuse_contradiction(own, tf_config::number_in(by_user, own.size));
 }
 
 }  // namespace detail

@@ -18,8 +18,8 @@ struct process_number {
   std::string variable{};
   numbered_by launcher{};
   int number = 0;
-  std::optional<int> size{};  // of how many processes, if known
-  bool by_user = false;       // whether no launcher, but the user, has written the variable
+  std::optional<int> size{};   // of how many processes, if known
+  bool matches_outer = false;  // whether an outer launcher that counts as many processes must have given the same number
 };
 
 /// The numbers that variables of launchers contain. A value that is no number belongs to another program.
@@ -46,10 +46,10 @@ inline std::vector<process_number> process_numbers(const variables& variables) {
 }
 
 /// Throws strata::error that names both variables if `other` contradicts `own`. The number of an outer launcher may differ,
-/// unless the user has written `own` and both count equally many processes.
+/// unless `own.matches_outer` and both count equally many processes.
 inline void refuse_contradiction(const process_number& own, const process_number& other) {
   const bool same_count = own.size && own.size == other.size;
-  const bool may_differ = other.launcher > own.launcher && !(own.by_user && same_count);
+  const bool may_differ = other.launcher > own.launcher && !(own.matches_outer && same_count);
   if (may_differ || (other.number == own.number && (same_count || !own.size || !other.size))) return;
   static constexpr const char* resolvers[] = {"tf_config()", "torchrun()", "mpirun()", "slurm()", "kubernetes()"};
   const auto shown = [](const process_number& p) {

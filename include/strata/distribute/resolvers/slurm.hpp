@@ -29,7 +29,7 @@ struct slurm {
       // The batch script has the variables of task 0 as well; it would wait for the others without end.
       if (size > 1 && !variables.first_of("SLURM_STEP_ID", "SLURM_STEPID"))
         throw_error("SLURM_STEP_ID is not set, so this is the batch script itself: start the program in it with srun");
-      compare_with_environment({"SLURM_PROCID", numbered_by::slurm, number, size}, environment);
+      refuse_contradictions({"SLURM_PROCID", numbered_by::slurm, number, size}, process_numbers(variables));
       cluster_spec spec = numbered_spec(number, size, roles);
       spec.local_rank = variables.number("SLURM_LOCALID", 0, size - 1);
 

@@ -22,24 +22,14 @@ struct tf_config {
   cluster operator()() const {
     return detail::resolved_by("TF_CONFIG", [&] {
       const cluster found(spec());
-      detail::refuse_contradictions(number_in(found, {}), detail::process_numbers(detail::variables(environment)));
+      detail::refuse_contradictions(number_in(found), detail::process_numbers(detail::variables(environment)));
       return found;
     });
   }
 
-  /// The number by TF_CONFIG, for a launcher that counts `size` processes: all members, or only those that train.
-  static detail::process_number number_in(const cluster& c, std::optional<int> size) {
-    int before = 0, members = 0;
-    for (const role r : all_roles) {
-      if (r < c.task().type) before += c.count(r);
-      members += c.count(r);
-    }
-    const bool train_all = members == c.size();
-    if (c.trains() && size == c.size()) return {"TF_CONFIG", detail::numbered_by::hand, c.rank(), size, train_all};
-    return {"TF_CONFIG", detail::numbered_by::hand, before + c.task().index, members, train_all};
-  }
+ private:
+  using json = nlohmann::json;
 
-  /// What TF_CONFIG describes, without a comparison. Throws strata::error.
   cluster_spec spec() const {
     const detail::variables variables(environment);
     const std::optional<std::string> text = variables.text("TF_CONFIG");
@@ -51,24 +41,19 @@ struct tf_config {
     return spec;
   }
 
- private:
-  using json = nlohmann::json;
+  /// The number among all members by TF_CONFIG. A launcher may number roles that do not train in another order.
+  static detail::process_number number_in(const cluster& c) {
+    int before = 0, members = 0;
+    for (const role r : all_roles) {
+      if (r < c.task().type) before += c.count(r);
+      members += c.count(r);
+    }
+    return {"TF_CONFIG", detail::numbered_by::hand, before + c.task().index, members, members == c.size()};
+  }
 
-  /// Refuses a key that comes twice in one object: the parser itself would silently take the last one. Looks for such keys in a
-  /// pass of its own, which keeps no objects: whenever one ends, the parser looks through all that its parent has kept.
   static json parse(const std::string& text) {
-    std::vector<std::set<std::string>> keys;
-    const auto watch = [&](int depth, json::parse_event_t event, json& parsed) {
-      if (depth > 100) throw_error("the JSON is nested more than 100 deep");
-      if (event == json::parse_event_t::object_start) keys.emplace_back();
-      if (event == json::parse_event_t::object_end) keys.pop_back();
-      if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
-        throw_error({"the key '", parsed.get<std::string>(), "' comes twice in one object"});
-      return event != json::parse_event_t::object_end;
-    };
     try {
-      [[maybe_unused]] const json nothing = json::parse(text, watch);
-      return json::parse(text);
+      return detail::parse_json("the JSON", text, 100);
     } catch (const json::parse_error& e) {
       throw_error({"not JSON, as its character ", e.byte, " shows: ", text});
     } catch (const json::exception&) {

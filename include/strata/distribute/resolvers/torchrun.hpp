@@ -21,8 +21,8 @@ struct torchrun {
       const std::string advice = "start the program with torchrun, or set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT";
       const int size = variables.number("WORLD_SIZE", 1, most_processes, advice);
       const int number = variables.number("RANK", 0, size - 1, advice);
-      const bool by_user = !variables.text("TORCHELASTIC_RUN_ID");
-      compare_with_environment({"RANK", numbered_by::torchrun, number, size, by_user}, environment);
+      const bool set_by_hand = !variables.text("TORCHELASTIC_RUN_ID");
+      refuse_contradictions({"RANK", numbered_by::torchrun, number, size, set_by_hand}, process_numbers(variables));
       cluster_spec spec = numbered_spec(number, size, roles);
       spec.local_rank = variables.number("LOCAL_RANK", 0, size - 1);
       spec.local_size = variables.number("LOCAL_WORLD_SIZE", 1, size);

@@ -4,7 +4,9 @@
 #include <cstddef>
 #include <filesystem>
 #include <strata/base/error.hpp>
+#include <strata/base/exceptions.hpp>
 #include <strata/base/json.hpp>
+#include <strata/base/text.hpp>
 #include <strata/interop/hdf5.hpp>
 #include <strata/io/file_kind.hpp>
 #include <strata/io/open_file.hpp>
@@ -15,17 +17,15 @@
 namespace strata::keras {
 
 /// `file` is what errors call the file. Copies of JSON recurse, and a value takes many times the memory of its text, so depth and
-/// size have limits. Throws strata::error for anything but an object within them.
+/// size have limits. Throws strata::error for anything but an object within them whose keys differ.
 inline nlohmann::json parse_architecture(std::string_view file, std::string_view text) {
   using json = nlohmann::json;
   constexpr int most_levels = 200;
   constexpr std::size_t most_bytes = 16 << 20;
   if (text.size() > most_bytes) throw_error({file, ": its architecture has ", text.size(), " bytes, more than ", most_bytes});
-  const auto watch = [&](int depth, json::parse_event_t, json&) {
-    if (depth > most_levels) throw_error({file, ": its architecture is nested more than ", most_levels, " levels deep"});
-    return true;
-  };
-  json config = json::parse(text, watch, false);
+  json config;
+  STRATA_TRY { config = detail::parse_json(detail::text_of({file, ": its architecture"}), text, most_levels); }
+  STRATA_CATCH([[maybe_unused]] const json::exception& e) {}
   if (!config.is_object()) throw_error({file, ": its architecture is no JSON object, in which numbers are finite"});
   return config;
 }
