@@ -388,17 +388,13 @@ class cuda_engine {
   /// Gives each device its part of some leaves, and their samples, and prepares its kernels for them. A library that measures its
   /// algorithms needs memory for that moment; where there is too little, it gets the memory of the batch.
   void share_leaves(leaf_range all, purpose why, int processes) {
-    try {
+    const auto share = [&] {
+      prepare(leaves_.batch().count, why, processes);
       divide(all);
       if (why == purpose::training) place_gradients();
       for (replica& r : replicas_) r.prepare_kernels(why);
-    } catch (const no_memory_to_choose& e) {
-      leaves_.forget();
-      release_memory_of_batch();
-      e.choose();
-      prepare(leaves_.batch().count, why, processes);
-      share_leaves(all, why, processes);
-    }
+    };
+    detail::with_room_to_choose(leaves_, share, [&] { release_memory_of_batch(); });
   }
   void divide(leaf_range all) {
     for (replica& r : replicas_) {

@@ -55,4 +55,19 @@ void forget_on_failure(leaf_schedule<T>& leaves, F&& f, Release&& release, Need&
   }
 }
 
+/// Calls f() until a library has had the memory to choose its algorithms. Where it lacks memory, it chooses after release(), and
+/// f() is called again: leaves.grow() then asks for the memory anew.
+template <class T, class F, class Release>
+void with_room_to_choose(leaf_schedule<T>& leaves, F&& f, Release&& release) {
+  for (;;) {
+    try {
+      return f();
+    } catch (const no_memory_to_choose& e) {
+      leaves.forget();
+      release();
+      e.choose();
+    }
+  }
+}
+
 }  // namespace strata::detail

@@ -177,35 +177,31 @@ class cuda_split_engine {
   /// Throws strata::error for a batch without samples.
   void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
     if (batch.count < 1) throw_error({"a batch of ", batch.count, " samples: a step needs one at least"});
-    if (batch.count > leaves_.prepared_for(why)) prepare(batch.count, why, processes);  // memory ran out in the meantime
-    leaves_.begin(batch, rank, processes);
-    sums_.outdate();
-    const bool trains = why == purpose::training;
-    micro_batches_.cut(leaves_);
-    const int capacity = int(leaves_.first_of(1));
-    for (place& p : places_) {
-      p.context = {p.weights.data(), nullptr, nullptr, double(batch.count), random, p.queue};
-      p.context.leaves = {0, capacity, p.stride(), long(sums_of_leaf::size)};
-      p.use_batch(p.batches.fill(contents::parts_of(p.number, leaves_.batch())));
-      p.bring_random_numbers();
-      if (!trains) continue;
-      p.context.observer = observer_, p.context.on = &p.on;
-      p.context.trained = groups_.empty() ? nullptr : groups_.data();
-      p.leaf_gradients.clear();
-      for (int l = 0; l < leaves_.leaves(); ++l) p.leaf_gradients.push_back(p.gradients.data() + l * p.stride());
-    }
-    if (trains) {
-      leaves_.gradient_places().grow(home().leaf_gradients.size());
-      std::ranges::copy(home().leaf_gradients, leaves_.gradient_places().data());
-    }
-    try {
+    const auto share = [&] {
+      prepare(batch.count, why, processes);  // does nothing unless memory has run out
+      leaves_.begin(batch, rank, processes);
+      sums_.outdate();
+      const bool trains = why == purpose::training;
+      micro_batches_.cut(leaves_);
+      const int capacity = int(leaves_.first_of(1));
+      for (place& p : places_) {
+        p.context = {p.weights.data(), nullptr, nullptr, double(batch.count), random, p.queue};
+        p.context.leaves = {0, capacity, p.stride(), long(sums_of_leaf::size)};
+        p.use_batch(p.batches.fill(contents::parts_of(p.number, leaves_.batch())));
+        p.bring_random_numbers();
+        if (!trains) continue;
+        p.context.observer = observer_, p.context.on = &p.on;
+        p.context.trained = groups_.empty() ? nullptr : groups_.data();
+        p.leaf_gradients.clear();
+        for (int l = 0; l < leaves_.leaves(); ++l) p.leaf_gradients.push_back(p.gradients.data() + l * p.stride());
+      }
+      if (trains) {
+        leaves_.gradient_places().grow(home().leaf_gradients.size());
+        std::ranges::copy(home().leaf_gradients, leaves_.gradient_places().data());
+      }
       trains ? prepare_kernels<purpose::training, true>() : prepare_kernels<inferring, false>();
-    } catch (const no_memory_to_choose& e) {  // see cuda_engine::share_leaves
-      leaves_.forget();
-      release_memory_of_batch();
-      e.choose();
-      return begin(why, batch, random, rank, processes);
-    }
+    };
+    detail::with_room_to_choose(leaves_, share, [&] { release_memory_of_batch(); });
     if (layout.has_regularizers()) penalties_.outdate();
   }
   int leaves() const { return leaves_.leaves(); }

@@ -60,8 +60,10 @@ inline cudnnHandle_t dnn_handle(const queue& q) {
   if (!kept) {
     cudnnHandle_t handle = dnn_handles::the().take(q.device());
     if (!handle) check(cudnnCreate(&handle), "cudnnCreate");
-    kept = {handle, [device = q.device()](void* h) { dnn_handles::the().give(device, static_cast<cudnnHandle_t>(h)); }};
+    std::shared_ptr<void> owned(
+        handle, [device = q.device()](void* h) { dnn_handles::the().give(device, static_cast<cudnnHandle_t>(h)); });
     check(cudnnSetStream(handle, stream), "cudnnSetStream");
+    kept = std::move(owned);  // a later call would take a handle for one that has the stream
   }
   return static_cast<cudnnHandle_t>(kept.get());
 }
