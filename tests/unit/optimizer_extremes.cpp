@@ -145,6 +145,14 @@ TEST_CASE("a gradient that stays the same has no variance: rounding makes it neg
   });
 }
 
+TEST_CASE("a norm that is infinite makes the step of every element nan, not 0") {
+  lamb{}.with_rule<float>(0, 1e-3, [](const auto& rule) {
+    constexpr double infinite = std::numeric_limits<double>::infinity();
+    CHECK(std::isnan(rule.scale(parameter_norms{.weights = 1, .direction = infinite})));
+    CHECK(std::isnan(rule.scale(parameter_norms{.weights = infinite, .direction = 1})));
+  });
+}
+
 TEST_CASE("a moment that has overflowed makes the weight nan, not one that never changes again") {
   rmsprop{}.with_rule<float>(0, 1e-3, [](const auto& rule) {
     if constexpr (std::remove_cvref_t<decltype(rule)>::slots == 1) {

@@ -34,7 +34,8 @@ struct lamb_rule {
   constexpr T scale(const norms_of_parameter<N>& norm) const {
     const detail::norm_number<T> largest = std::numeric_limits<T>::max();
     if (!(norm.weights > 0 && norm.direction > 0)) return T(rate);
-    return T(std::min(rate * (norm.weights / norm.direction), largest) + (norm.weights - norm.weights));  // nan if one overflows
+    const auto nan_if_infinite = (norm.weights - norm.weights) + (norm.direction - norm.direction);
+    return T(std::min(rate * (norm.weights / norm.direction), largest) + nan_if_infinite);
   }
   template <class V>
   constexpr void apply(V& w, const V& direction, T scale) const {
