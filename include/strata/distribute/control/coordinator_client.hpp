@@ -103,7 +103,7 @@ class coordinator_client final : public key_value_store {
             detail::text_of({m.name, " waits for ", listed(awaited, 8), " to come to the coordinator at ", to_string(where_)}));
       } else if (is_timeout(status) && !(was_there_ && is_gone()) && notice.left() > milliseconds(0)) {
         const std::string what = detail::text_of({m.name, " waits for the coordinator at ", to_string(where_)});
-        notice.tell(detail::is_told(status) ? detail::with_refusal(what, status) : what + ", which does not answer");
+        notice.tell(status.has_reason ? detail::with_reason(what, status) : what + ", which does not answer");
       } else {
         throw_reason(status);
         throw refusal(status, timeout, detail::text_of({"did not let ", m.name, " in"}));
@@ -248,10 +248,10 @@ class coordinator_client final : public key_value_store {
 
   /// Repeats the request until the coordinator answers; once it has been reached, only until it counts as dead. The answer may
   /// come by `after` later than the time is up.
-  std::pair<grpc::Status, grpc::ByteBuffer> insist(const char* method, const request& wanted, milliseconds timeout,
-                                                   milliseconds after = {}) {
+  std::pair<detail::call_status, grpc::ByteBuffer> insist(const char* method, const request& wanted, milliseconds timeout,
+                                                          milliseconds after = {}) {
     const auto deadline = clock::now() + timeout;
-    grpc::Status reason;
+    detail::call_status reason;
     detail::refused_connections refused;
     for (;;) {
       auto result = attempt(method, wanted(left(deadline)), deadline + after);
@@ -281,8 +281,8 @@ class coordinator_client final : public key_value_store {
       of.beating_ = nullptr;
     }
   };
-  std::pair<grpc::Status, grpc::ByteBuffer> attempt(const char* method, const grpc::ByteBuffer& message,
-                                                    clock::time_point deadline) {
+  std::pair<detail::call_status, grpc::ByteBuffer> attempt(const char* method, const grpc::ByteBuffer& message,
+                                                           clock::time_point deadline) {
     grpc::ClientContext context;
     context.set_deadline(detail::deadline_in(left(deadline)));
     const bool beats = method == methods::beat;
@@ -294,9 +294,10 @@ class coordinator_client final : public key_value_store {
     const forgets_beat ends{*this, beats};
     grpc::ByteBuffer answer;
     const auto [stub, why] = connection_->open(deadline);
-    if (stub) was_there_ = true, connected_ = clock::now();
-    const grpc::Status status = stub ? detail::unary_call(*stub, context, method, message, answer) : why;
-    if (stub && status.error_code() == grpc::StatusCode::UNAVAILABLE) connection_->drop(stub);
+    if (!stub) return {why, {}};
+    was_there_ = true, connected_ = clock::now();
+    const grpc::Status status = detail::unary_call(*stub, context, method, message, answer);
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE) connection_->drop(stub);
     return {status, answer};
   }
   static milliseconds left(clock::time_point deadline) {

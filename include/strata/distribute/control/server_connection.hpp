@@ -26,20 +26,19 @@
 
 namespace strata::detail {
 
-/// Details of a status whose reason says more than that nobody answers.
-inline constexpr auto worth_telling = "worth telling";
+/// How a call, or an attempt to connect, has ended.
+struct call_status : grpc::Status {
+  bool has_reason = false;  // one of the sides does not let the other in, the host is unknown, or what listens is silent
 
+  call_status(grpc::Status status = {}, bool is_reason = false)
+      : grpc::Status(std::move(status)), has_reason(is_reason || error_code() == grpc::StatusCode::UNAUTHENTICATED) {}
+};
 inline bool is_without_connection(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAVAILABLE || status.error_code() == grpc::StatusCode::UNAUTHENTICATED;
 }
-
-/// Whether one of the sides does not let the other in, the host is unknown, or what listens is silent.
-inline bool is_told(const grpc::Status& why) {
-  return why.error_code() == grpc::StatusCode::UNAUTHENTICATED || why.error_details() == worth_telling;
-}
-/// What a process waits for, with that reason.
-inline std::string with_refusal(const std::string& what, const grpc::Status& why) {
-  return is_told(why) ? text_of({what, ": ", why.error_message()}) : what;
+/// What a process waits for, with the reason if there is one.
+inline std::string with_reason(const std::string& what, const call_status& why) {
+  return why.has_reason ? text_of({what, ": ", why.error_message()}) : what;
 }
 
 /// The connection to one server, which may not be there yet, or be restarted. It is opened when a call needs it. Calls keep the
@@ -50,8 +49,8 @@ class server_connection {
  public:
   using stub = std::shared_ptr<grpc::GenericStub>;
   struct attempt {
-    stub calls{};        // null: there is no connection
-    grpc::Status why{};  // UNAVAILABLE, or UNAUTHENTICATED if one of the sides does not let the other in
+    stub calls{};       // null: there is no connection
+    call_status why{};  // UNAVAILABLE, or UNAUTHENTICATED if one of the sides does not let the other in
   };
 
   /// Throws strata::error if the address is open to other machines without a proof.
@@ -72,13 +71,13 @@ class server_connection {
       connect(std::min(deadline, began + most_for_one_attempt));
       return {stub_, {}};
     } catch (const not_admitted& e) {
-      why_ = {grpc::StatusCode::UNAUTHENTICATED, e.what()};
+      why_ = grpc::Status(grpc::StatusCode::UNAUTHENTICATED, e.what());
     } catch (const unknown_host& e) {
-      why_ = {grpc::StatusCode::UNAVAILABLE, e.what(), worth_telling};
+      why_ = call_status({grpc::StatusCode::UNAVAILABLE, e.what()}, true);
     } catch (const silent_listener& e) {
-      why_ = {grpc::StatusCode::UNAVAILABLE, e.what(), worth_telling};
+      why_ = call_status({grpc::StatusCode::UNAVAILABLE, e.what()}, true);
     } catch (const std::exception& e) {  // also std::system_error, where the system starts no thread for a relay
-      why_ = {grpc::StatusCode::UNAVAILABLE, e.what()};
+      why_ = grpc::Status(grpc::StatusCode::UNAVAILABLE, e.what());
     }
     const auto now = clock::now();
     next_attempt_ = now + std::min(now - began, most_pause);
@@ -158,7 +157,7 @@ class server_connection {
   std::mutex mutex_;
   stub stub_;
   clock::time_point next_attempt_{};
-  grpc::Status why_;  // of the last attempt that failed
+  call_status why_;  // of the last attempt that failed
 };
 
 }  // namespace strata::detail

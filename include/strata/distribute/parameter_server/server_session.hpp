@@ -131,12 +131,12 @@ class server_session {
       stream_ = opened;
     }
     server_connection::attempt way;
-    grpc::Status why;  // that this process is refused says more than that a later attempt took too long
+    call_status why;  // that this process is refused says more than that a later attempt took too long
     while (!(way = connection_.open(clock::now() + notice.left())).calls) {
       if (why.error_code() != grpc::StatusCode::UNAUTHENTICATED) why = way.why;
       if (notice.left() == std::chrono::milliseconds(0) || has_left())
         throw communication_error(text_of({name_, failure, timeout.count(), " ms: ", why.error_message()}));
-      notice.tell(with_refusal(what, why));
+      notice.tell(with_reason(what, why));
       std::this_thread::sleep_for(std::min(notice.left(), std::chrono::milliseconds(50)));
     }
     s.call = way.calls->PrepareCall(&s.context, parameter_methods::join, &s.queue);

@@ -89,8 +89,8 @@ inline bool is_plausible(const shard_snapshot& s) {
 }
 
 /// Takes back what save_snapshot gave, from section(), before a worker joins. Returns false if it is of other shards or workers;
-/// the store is then as good as new. A line on std::clog says so if the build that
-/// saved it had other arithmetic. Throws wire::malformed_message.
+/// the store is then as good as new. A line on std::clog says so if the build that saved it had other arithmetic. Throws
+/// wire::malformed_message.
 template <class Store, class Section>
 bool restore_snapshot(Store& store, Section&& section) {
   const auto server = wire::decode<server_snapshot>(section());

@@ -164,7 +164,7 @@ void run_tasks(const cluster& members, const run_tasks_options& options, Tasks&&
       was_connected = session.was_connected();
       connection.drop(stub);
     } else {
-      notice->tell(detail::with_refusal(what, status));
+      notice->tell(detail::with_reason(what, status));
     }
     if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) throw_error({"run_tasks: ", where, " schedules no tasks"});
     if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION)
