@@ -1,10 +1,12 @@
 // Turns the architecture in a file of Keras into a header with the type of the network: keras_to_strata model.keras > net.hpp
 // needs: hdf5 libzip
 // takes: 1 s
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <iterator>
 #include <strata/interop/keras/network_text.hpp>
 #include <string>
 #include <string_view>
@@ -17,8 +19,26 @@ constexpr std::string_view usage =
     "and\n"
     "options that strata does not have are listed on standard error; then nothing is written, and the status is 1.\n";
 
+/// Words of C++20 that are no names.
+constexpr std::string_view keywords[] = {
+    "alignas",     "alignof",  "and",        "and_eq",    "asm",       "auto",         "bitand",
+    "bitor",       "bool",     "break",      "case",      "catch",     "char",         "char16_t",
+    "char32_t",    "char8_t",  "class",      "co_await",  "co_return", "co_yield",     "compl",
+    "concept",     "const",    "const_cast", "consteval", "constexpr", "constinit",    "continue",
+    "decltype",    "default",  "delete",     "do",        "double",    "dynamic_cast", "else",
+    "enum",        "explicit", "export",     "extern",    "false",     "float",        "for",
+    "friend",      "goto",     "if",         "inline",    "int",       "long",         "mutable",
+    "namespace",   "new",      "noexcept",   "not",       "not_eq",    "nullptr",      "operator",
+    "or",          "or_eq",    "private",    "protected", "public",    "register",     "reinterpret_cast",
+    "requires",    "return",   "short",      "signed",    "sizeof",    "static",       "static_assert",
+    "static_cast", "struct",   "switch",     "template",  "this",      "thread_local", "throw",
+    "true",        "try",      "typedef",    "typeid",    "typename",  "union",        "unsigned",
+    "using",       "virtual",  "void",       "volatile",  "wchar_t",   "while",        "xor",
+    "xor_eq"};
+
 /// A name of C++, so that the header compiles.
 bool is_identifier(std::string_view name) {
+  if (std::ranges::find(keywords, name) != std::end(keywords)) return false;
   for (const char c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
   return !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0]));
