@@ -25,7 +25,7 @@ inline nlohmann::json parse_architecture(std::string_view file, std::string_view
   if (text.size() > most_bytes) throw_error({file, ": its architecture has ", text.size(), " bytes, more than ", most_bytes});
   json config;
   STRATA_TRY { config = detail::parse_json(detail::text_of({file, ": its architecture"}), text, most_levels); }
-  STRATA_CATCH([[maybe_unused]] const json::exception& e) {}
+  STRATA_CATCH(const json::exception& e) {}
   if (!config.is_object()) throw_error({file, ": its architecture is no JSON object, in which numbers are finite"});
   return config;
 }
