@@ -148,6 +148,7 @@ TEST_CASE("cache after batch keeps the batches of the first epoch") {
   auto kept = direct | data::cache();
   static_assert(batch_source<decltype(kept)> && std::copyable<decltype(kept)>);
   CHECK(kept.size() == 6);
+  auto unread = kept;
   const batches first = labels(direct);
   made = 0;
   labels(kept, 2);  // left early: what has been made is not made again
@@ -156,7 +157,14 @@ TEST_CASE("cache after batch keeps the batches of the first epoch") {
   for (int epoch = 0; epoch < 3; ++epoch) CHECK(labels(kept) == first);
   auto copy = kept;
   CHECK(labels(copy) == first);
+  CHECK(labels(unread) == first);  // a copy that was made before
   CHECK(made == 6);
+  const auto ahead = direct | data::cache() | data::prefetch(2);
+  for (int fit = 0; fit < 2; ++fit) {  // a trainer reads a copy in each fit
+    auto read = ahead;
+    CHECK(labels(read) == first);
+  }
+  CHECK(made == 12);
   for (const samples<float>& b : copy) {
     CHECK(b.x()[1] == -1);
     for (int k = 0; k < b.count; ++k) CHECK(b.truths[0].weights[k] == float(b.labels()[k]));

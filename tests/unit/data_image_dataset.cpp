@@ -2,8 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <iostream>
 #include <map>
 #include <set>
+#include <sstream>
 #include <strata/data/image/image_dataset_from_directory.hpp>
 #include <strata/data/image/random_flip.hpp>
 #include <strata/data/views/batch.hpp>
@@ -48,17 +50,25 @@ TEST_CASE("sub-folders are classes, in the order of their names; files are sorte
     f.put(name, grey(1));
   std::filesystem::create_directories(f.path / "empty");
   std::filesystem::create_directories(f.path / "dog" / "folder.png");
+  std::ostringstream said;  // once, and nothing about harmless files
+  std::streambuf* const log = std::clog.rdbuf(said.rdbuf());
+  open(f);
   const auto dataset = open(f);
+  std::clog.rdbuf(log);
+  CHECK(said.str() == f.path.string() +
+                          ": 7 images are read; left out: 1 folder(s) without images (empty); "
+                          "1 image(s) beside the folders of the classes (loose.png); "
+                          "1 image(s) other than .png, .jpg and .jpeg (dog/x.gif)\n");
   CHECK(dataset.class_names() == std::vector<std::string>{"Cat", "dog", "empty"});
   CHECK(names(f, dataset) == std::vector<std::string>{"Cat/10.jpeg", "Cat/2.png", "Cat/3.Jpg", "dog/a.PNG", "dog/b.png",
                                                       "dog/sub/0.png", "dog/sub-2/9.png"});
   CHECK(labels(dataset) == std::vector{0, 0, 0, 1, 1, 1, 1});
   CHECK(dataset.size() == 7);
-  const std::string always =
-      "1 file(s) of macOS beside images (dog/._b.png); 3 file(s) other than .png, .jpg and .jpeg (dog/notes.txt); ";
+  const std::string always = "1 file(s) of macOS beside images (dog/._b.png); 2 file(s) other than images (dog/notes.txt); ";
   CHECK(dataset.left_out() == always +
                                   "1 folder(s) without images (empty); 1 hidden folder(s) (.hidden); "
-                                  "1 image(s) beside the folders of the classes (loose.png)");
+                                  "1 image(s) beside the folders of the classes (loose.png); "
+                                  "1 image(s) other than .png, .jpg and .jpeg (dog/x.gif)");
 
   const auto chosen = open(f, {.class_names = {"dog", "Cat"}});
   CHECK(chosen.class_names() == std::vector<std::string>{"dog", "Cat"});
@@ -183,7 +193,7 @@ TEST_CASE("what is wrong with a folder") {
         (f.path / "cat" / "0.png").string() + ": not a folder");
   CHECK(error_of([&] { open(f, {.class_names = {"cat", "dog"}}); }) == at + "there is no sub-folder for the class dog");
   CHECK(error_of([&] { open(f, {.class_names = {"cat", "cat"}}); }) == at + "class_names has 'cat' twice");
-  CHECK(open(f).left_out() == "1 file(s) other than .png, .jpg and .jpeg (cat/words.txt)");
+  CHECK(open(f).left_out() == "1 file(s) other than images (cat/words.txt)");
   std::filesystem::remove(f.path / "cat" / "words.txt");
   CHECK(open(f).left_out().empty());
   CHECK(error_of([&] { open(f, {.crop_to_aspect_ratio = true, .pad_to_aspect_ratio = true}); }) ==

@@ -7,10 +7,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <ranges>
+#include <set>
 #include <strata/base/error.hpp>
 #include <strata/base/hash.hpp>
 #include <strata/base/random.hpp>
@@ -67,29 +70,41 @@ inline bool is_folder(const files::directory_entry& entry) {
   return entry.is_directory(unknown);
 }
 
+/// An image of another format, such as Keras or a viewer reads.
+inline bool is_other_image_name(const files::path& file) {
+  constexpr const char* endings[] = {".bmp", ".gif", ".webp", ".tif", ".tiff", ".jfif", ".heic", ".avif", ".jp2", ".ppm", ".pgm"};
+  return std::ranges::find(endings, strata::detail::lower_case(file.extension().string())) != std::end(endings);
+}
+
 /// What lies in a folder and is not read: of each kind how many, and the first by name.
 class left_out_files {
  public:
   explicit left_out_files(const files::path& folder) : folder_(folder) {}
 
-  void add(const char* kind, const std::string& path) {
-    auto& [count, first] = kinds_[kind];
-    if (count++ == 0 || path < first) first = path;
+  void add(const char* kind, const std::string& path, bool is_harmless = false) {
+    kind_of_file& all = kinds_[kind];
+    if (all.count++ == 0 || path < all.first) all.first = path;
+    all.is_harmless = is_harmless;
   }
-  /// "2 file(s) other than .png, .jpg and .jpeg (rose/1.bmp); 1 link(s) to folders (rose/old)"; empty if nothing is left out.
-  std::string text() const {
+  /// "2 image(s) other than .png, .jpg and .jpeg (rose/1.bmp); 1 link(s) to folders (rose/old)"; empty if nothing is left out.
+  std::string text(bool with_harmless = true) const {
     std::string out;
-    for (const auto& [kind, files] : kinds_) {
-      const auto& [count, first] = files;
-      const std::string example = strata::detail::visible(files::path(first).lexically_relative(folder_).string());
-      out += strata::detail::text_of({out.empty() ? "" : "; ", count, ' ', kind, " (", example, ")"});
+    for (const auto& [kind, all] : kinds_) {
+      if (all.is_harmless && !with_harmless) continue;
+      const std::string example = strata::detail::visible(files::path(all.first).lexically_relative(folder_).string());
+      out += strata::detail::text_of({out.empty() ? "" : "; ", all.count, ' ', kind, " (", example, ")"});
     }
     return out;
   }
 
  private:
+  struct kind_of_file {
+    std::size_t count = 0;
+    std::string first;
+    bool is_harmless = false;
+  };
   files::path folder_;
-  std::map<std::string, std::pair<std::size_t, std::string>> kinds_;
+  std::map<std::string, kind_of_file> kinds_;
 };
 
 /// The names of the sub-folders, sorted, so that they are the same on each machine.
@@ -102,7 +117,7 @@ inline std::vector<std::string> sub_folders(const files::path& folder, left_out_
       if (name[0] != '.')
         names.push_back(name);
       else
-        left_out.add("hidden folder(s)", at->path().string());
+        left_out.add("hidden folder(s)", at->path().string(), true);
     } else if (is_image_name(at->path())) {
       left_out.add("image(s) beside the folders of the classes", at->path().string());
     }
@@ -123,9 +138,12 @@ inline std::vector<std::string> images_below(const files::path& folder, bool fol
     if (is_folder(*at)) {
       if (!follow_links && at->is_symlink(unknown)) left_out.add("link(s) to folders", at->path().string());
     } else if (!is_image_name(at->path())) {
-      if (name[0] != '.') left_out.add("file(s) other than .png, .jpg and .jpeg", at->path().string());
+      if (is_other_image_name(at->path()))
+        left_out.add("image(s) other than .png, .jpg and .jpeg", at->path().string());
+      else if (name[0] != '.')
+        left_out.add("file(s) other than images", at->path().string(), true);
     } else if (name.starts_with("._")) {  // macOS keeps attributes of the file "x" in "._x", on disks of other systems
-      left_out.add("file(s) of macOS beside images", at->path().string());
+      left_out.add("file(s) of macOS beside images", at->path().string(), true);
     } else {
       images.emplace_back(at->path().parent_path().string(), std::move(name));
     }
@@ -191,6 +209,14 @@ inline void list_classes(const files::path& folder, image_list& list, left_out_f
   }
 }
 
+/// On std::clog. A program opens the same folder several times, for training and for validation.
+inline void print_once(std::string line) {
+  static std::mutex one_at_a_time;
+  static std::set<std::string> printed;
+  const std::lock_guard guard(one_at_a_time);
+  if (const auto [at, is_new] = printed.insert(std::move(line)); is_new) std::clog << *at;
+}
+
 /// The files to read. Labels are inferred from the folders unless Kind is none or the user has given some.
 template <label_kind Kind>
 image_list list_images(const files::path& folder, image_folder_options options, const std::vector<std::int32_t>* labels) {
@@ -216,9 +242,9 @@ image_list list_images(const files::path& folder, image_folder_options options, 
   }
   if (all.paths.empty()) fail_on_folder(folder, "there are no .png, .jpg or .jpeg files");
   all.left_out = left_out.text();
-  if (!all.left_out.empty())
-    std::clog << strata::detail::text_of(
-        {strata::detail::visible(folder.string()), ": ", all.paths.size(), " images are read; left out: ", all.left_out, "\n"});
+  if (const std::string text = left_out.text(false); !text.empty())
+    print_once(strata::detail::text_of(
+        {strata::detail::visible(folder.string()), ": ", all.paths.size(), " images are read; left out: ", text, "\n"}));
   if (labels && labels->size() != all.paths.size())
     fail_on_folder(folder, std::to_string(labels->size()) + " labels for " + std::to_string(all.paths.size()) + " files");
 
@@ -340,9 +366,10 @@ auto open_images(const files::path& folder, image_folder_options options, const 
 /// (files for validation are drawn from all files, by seed; each subset stays sorted), seed, follow_links, parallel (autotune),
 /// max_pixels.
 ///
-/// What is left out is counted, in a line on std::clog and by left_out(): files with other endings, those that macOS keeps beside
-/// images (._x.jpg), images beside the sub-folders, hidden sub-folders, sub-folders without images or not in class_names, links
-/// to folders that are not followed.
+/// What is left out is counted by left_out(): images of other formats or beside the sub-folders, sub-folders without images or
+/// not in class_names, links to folders that are not followed; and what is harmless: other files, those that macOS keeps beside
+/// images
+/// (._x.jpg), hidden sub-folders. A line on std::clog, once for each folder, names what is not harmless.
 ///
 /// Throws strata::error, with the folder or file, if there is no such folder, no image in it, no sub-folder for one of
 /// class_names, one of class_names twice, or no file in the subset; and, when a file is read, if it is not an image or is

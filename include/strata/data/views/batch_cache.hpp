@@ -1,5 +1,6 @@
 // cache after batch: batches that have been made once are kept in memory.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -14,7 +15,7 @@
 namespace strata::data {
 
 /// The batches of the first epoch of B, in every epoch: each is made once and kept. Models batch_source; sized if B is. Copies
-/// share the batches once all have been made.
+/// share the batches once one of them has made all, also the copies that were made before: each begins its next pass with them.
 template <detail::batches B>
 class batch_cache_view : public detail::batch_stage<batch_cache_view<B>, B> {
   using stage = detail::batch_stage<batch_cache_view, B>;
@@ -26,7 +27,7 @@ class batch_cache_view : public detail::batch_stage<batch_cache_view<B>, B> {
   explicit batch_cache_view(B base) : stage(std::move(base)) {}
   batch_cache_view(batch_cache_view&&) = default;
   batch_cache_view& operator=(batch_cache_view&&) = default;
-  batch_cache_view(const batch_cache_view& other) : stage(other), memory_(other.memory_->complete ? other.memory_ : fresh()) {}
+  batch_cache_view(const batch_cache_view& other) : stage(other), first_(other.first_) {}
   batch_cache_view& operator=(const batch_cache_view& other) { return *this = batch_cache_view(other); }
 
   std::size_t size() const
@@ -43,11 +44,29 @@ class batch_cache_view : public detail::batch_stage<batch_cache_view<B>, B> {
     std::deque<value_type> batches;
     bool complete = false;
   };
-  static std::shared_ptr<memory> fresh() { return std::make_shared<memory>(); }
+  /// What the first copy to make all batches has made. Copies may be read by several threads.
+  class first_to_end {
+    enum class state { nothing, being_written, written };
+    std::atomic<state> state_ = state::nothing;
+    std::shared_ptr<memory> memory_;
+
+   public:
+    void set(const std::shared_ptr<memory>& complete) {
+      state expected = state::nothing;
+      if (!state_.compare_exchange_strong(expected, state::being_written)) return;
+      memory_ = complete;
+      state_.store(state::written, std::memory_order_release);
+    }
+    std::shared_ptr<memory> get() const {
+      return state_.load(std::memory_order_acquire) == state::written ? memory_ : std::shared_ptr<memory>();
+    }
+  };
 
   data_position position_after(data_position) const { return {this->from().epoch, seen_ * detail::shards_of(this->base_)}; }
   /// Throws strata::error if the pass would begin within a batch.
   void start_pass() {
+    if (!memory_->complete)
+      if (auto made = first_->get()) memory_ = std::move(made);
     if (!memory_->complete && !own_.is_reading) {  // at first, in a copy, and after an exception
       memory_->batches.clear(), memory_->buffers.clear();
       this->start_base({});
@@ -77,7 +96,10 @@ class batch_cache_view : public detail::batch_stage<batch_cache_view<B>, B> {
     value_type batch = this->next_of_base(buffer);
     own_.is_reading = true;
     memory_->complete = batch.count == 0;
-    if (memory_->complete) return memory_->buffers.pop_back();
+    if (memory_->complete) {
+      memory_->buffers.pop_back();
+      return first_->set(memory_);
+    }
     if (batch.x() != buffer.x()) batch = detail::copy_batch<B>(batch, buffer, batch_size_of(this->base_));
     memory_->batches.push_back(batch);
   }
@@ -85,7 +107,8 @@ class batch_cache_view : public detail::batch_stage<batch_cache_view<B>, B> {
   struct pass_over_base {
     bool is_reading = false;
   };
-  std::shared_ptr<memory> memory_ = fresh();
+  std::shared_ptr<memory> memory_ = std::make_shared<memory>();  // of this copy alone until it is complete
+  std::shared_ptr<first_to_end> first_ = std::make_shared<first_to_end>();
   std::size_t next_ = 0;    // batch of this pass
   std::uint64_t seen_ = 0;  // samples of this pass
   detail::own_state<pass_over_base> own_;

@@ -17,6 +17,7 @@
 #include <ranges>
 #include <span>
 #include <strata/base/aligned_memory.hpp>
+#include <strata/base/all_finite.hpp>
 #include <strata/base/arena.hpp>
 #include <strata/base/error.hpp>
 #include <strata/base/exceptions.hpp>
@@ -97,9 +98,21 @@ class kept_rows {
     std::memcpy(&label, at + kept::label_at, sizeof label);
     return label;
   }
+  /// Floating-point numbers differ in their last bits between compilers, options and processors.
   static bool same(const std::byte* a, const std::byte* b) {
-    constexpr std::size_t numbers = (kept::x_size + kept::target_size) * sizeof(value_type);
-    return std::memcmp(a, b, numbers) == 0 && (labels != label_kind::sparse || label_at(a) == label_at(b));
+    constexpr std::size_t count = kept::x_size + kept::target_size;
+    if (labels == label_kind::sparse && label_at(a) != label_at(b)) return false;
+    if (std::memcmp(a, b, count * sizeof(value_type)) == 0) return true;
+    if constexpr (std::floating_point<value_type>) {
+      const auto size_of = [](value_type v) { return v < 0 ? -v : v; };
+      const auto near = [&](value_type v, value_type w) {
+        if (!strata::detail::is_finite(v) || !strata::detail::is_finite(w))  // nan is neither positive nor negative
+          return !strata::detail::is_finite(v) && !strata::detail::is_finite(w) && (v > 0) == (w > 0) && (v < 0) == (w < 0);
+        return size_of(v - w) <= value_type(1e-4) * std::max(size_of(v), size_of(w)) + value_type(1e-6);
+      };
+      return std::equal(x(a), x(a) + count, x(b), near);
+    }
+    return false;
   }
   template <class T, class Then>
   static void copy(const std::byte* at, sample_place<T> to, Then then) {
@@ -243,8 +256,10 @@ class cached_file_rows : public kept_rows<Base> {
       const bool is_made = detail::unless_left_out([&] { view.rows().write(i, i, place, std::identity{}); });
       detail::release(view.rows(), i);
       if (!is_made || (n < size_ && rows::same(made.data(), at({static_cast<std::uint32_t>(n)})))) return is_made;
-      throw_error({"cache: ", path.string(), " holds other samples than the data set has now: sample ", n,
-                   " differs; remove the file, and it is made again, or give each data set its own"});
+      throw_error(
+          {"cache: ", path.string(), " holds other samples than the data set has now: sample ", n,
+           " differs, because of other data or a function that gives other numbers: remove the file, and it is made again, "
+           "give each data set its own, or set .check_samples = false"});
     };
     constexpr std::size_t few = 8;
     start(view);
@@ -351,6 +366,7 @@ class remembered_elements : public elements_of<remembered_elements<E>, E> {
 }  // namespace detail
 
 /// The elements of a stream: read in the first epoch, and taken from memory afterwards. An epoch that is left early is discarded.
+/// A copy that is made before its end, such as that of prefetch, reads the stream itself.
 template <element_view V>
 class cached_stream_view : public detail::single_pass<cached_stream_view<V>> {
   friend detail::single_pass<cached_stream_view>;
@@ -484,8 +500,8 @@ struct cache_fn {
 /// present order (put shuffle after it) in the number format of this machine, and is mapped, so it may be larger than the memory.
 /// It knows how many samples it has and their checksum, which is compared when it is opened: `cache("train.cache", {.check_crc =
 /// false})` opens a file at once that is too long to be read twice. Some samples are made anew, too, and compared, unless
-/// `.check_samples = false` says that the samples of before may be gone. Workers that read different samples need a file each.
-/// Throws strata::error if the file cannot be written, is damaged or was made from another data set.
+/// `.check_samples = false`, floating-point numbers within 1e-4 of their size. Workers that read different samples need a file
+/// each. Throws strata::error if the file cannot be written, is damaged or was made from another data set.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#cache
 inline constexpr closure<detail::cache_fn> cache{};
 
