@@ -87,7 +87,8 @@ TEST_CASE("the secret comes from the environment, or from a file that it names")
     for (const unsigned others : {0040u, 0004u, 0020u}) {
       ::chmod(path.c_str(), 0600 | others);
       CHECK(error_of([] { detail::secret_of_environment(); }) ==
-            "STRATA_SECRET_FILE: " + path + " is open to other users, which a secret must not be: chmod 600 " + path);
+            "STRATA_SECRET_FILE: " + path + " is open to other users, which a secret must not be: chmod 600 " + path +
+                ", or for a Secret of Kubernetes defaultMode: 0400");
     }
     ::chmod(path.c_str(), 0600);
     CHECK(detail::secret_of_environment()->digits() == digits);

@@ -202,8 +202,19 @@ TEST_CASE("what is no file stays as it is: a folder, a link, a pipe") {
   says("a symbolic link is not followed there");
   fs::remove(folder / "s.lock");
   fs::create_hard_link(folder / "letter", folder / "s.lock");
-  says("the file has another name, too");
-  fs::remove(folder / "s.lock");
+  {
+    io::lock_file lock;
+    files_in(folder).hold(lock, folder.path);
+    CHECK(fs::hard_link_count(folder / "s.lock") == 1);
+  }
+  if (::geteuid() == 0) {
+    std::ofstream(folder / "another's") << "a word";
+    fs::create_hard_link(folder / "another's", folder / "s.lock");
+    REQUIRE(::chown((folder / "s.lock").c_str(), 4711, 4711) == 0);
+    says("it is a second name of a file of another user: remove it");
+    fs::remove(folder / "s.lock");
+    fs::remove(folder / "another's");
+  }
   REQUIRE(::mkfifo((folder / "s.lock").c_str(), 0600) == 0);
   says("not a regular file");
   fs::remove(folder / "s.lock");

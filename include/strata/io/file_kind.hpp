@@ -1,4 +1,4 @@
-// What a file is by its first bytes, whatever its name says.
+// The kind of a file, by its first bytes and not by its name.
 #pragma once
 #include <fcntl.h>
 #include <sys/types.h>

@@ -62,7 +62,8 @@ class lock_file {
         cannot_be_locked_ = true;
         return;
       }
-      if (!is_still_at(opened, path_)) continue;  // its last holder has removed it meanwhile
+      if (!is_still_at(opened, path_)) continue;                              // its last holder has removed it meanwhile
+      if (has_second_name(opened) && ::unlink(path_.c_str()) == 0) continue;  // as a copy by `cp -al` has: it stays as it is
       write_holder(opened);
       file_ = std::move(opened);
       return;
@@ -81,6 +82,10 @@ class lock_file {
     const without_size_signal guard;
     (void)!::ftruncate(opened.number(), 0);
     (void)!::pwrite(opened.number(), text.data(), text.size(), 0);  // on a full disk it is held all the same
+  }
+  static bool has_second_name(const file_descriptor& opened) {
+    struct stat status{};
+    return ::fstat(opened.number(), &status) == 0 && status.st_nlink > 1;
   }
   static std::string holder(const file_descriptor& opened) {
     std::array<char, 300> text{};

@@ -12,6 +12,7 @@ namespace strata {
 class any_process_group {
  public:
   virtual bool is_chief() const = 0;
+  virtual int size() const = 0;
   virtual std::vector<double> gather(std::span<const double> values) = 0;
   virtual void broadcast(std::span<std::byte> bytes) = 0;
   virtual void vote(bool yes) = 0;
@@ -62,6 +63,7 @@ class erased_group final : public any_process_group {
  public:
   explicit erased_group(Group& group) : group_(group) {}
   bool is_chief() const override { return group_.is_chief(); }
+  int size() const override { return group_.size(); }
   std::vector<double> gather(std::span<const double> values) override { return group_.gather(values); }
   void broadcast(std::span<std::byte> bytes) override { group_.broadcast(bytes); }
   void vote(bool yes) override { group_.vote(yes); }

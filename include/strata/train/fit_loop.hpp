@@ -98,7 +98,8 @@ template <class T>
           .steps = double(settings_.steps),
           .learning_rate = executor_.learning_rate()};
   if (!group.is_late()) plan.weights = executor_.hash_of_parameters();
-  refuse_other_plans(group, plan, text_of({stream_.order(), steps_.class_weights(), settings_.frozen}));
+  if (!group.is_late() && group.size() > 1)
+    refuse_other_plans(group, plan, text_of({stream_.order(), steps_.class_weights(), settings_.frozen}));
   state.epoch = at.next_pass = settings_.first_epoch;
   state.epochs = settings_.epochs;
   state.step = executor_.step();

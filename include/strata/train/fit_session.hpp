@@ -99,6 +99,7 @@ class fit_in_program final : public resumable_fit {
   const plan_of_fit& plan_;
   std::string frozen_;  // trainable_layers::text
   const hook_list& hooks_;
+  mutable std::string order_;  // of the stream, once it has been needed: its checksum reads samples
 
  public:
   fit_in_program(Executor& executor, batch_stream<T>& stream, training_position& at, training_state& state,
@@ -107,7 +108,8 @@ class fit_in_program final : public resumable_fit {
 
   std::vector<std::string> description() const override {
     std::vector<std::string> lines = description_of<Program>(executor_.seed(), slot_count());
-    lines.push_back(detail::text_of({"data set ", stream_.order(), frozen_}));
+    if (order_.empty()) order_ = stream_.order();
+    lines.push_back(detail::text_of({"data set ", order_, frozen_}));
     hooks_.describe(lines);
     return lines;
   }

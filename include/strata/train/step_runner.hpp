@@ -119,7 +119,8 @@ template <class T>
   pass_state state{.in_fit = hooks.in_fit};
   const bool reports = hooks.see_test_batches();
   const long length = stream.length();
-  refuse_other_batches(executor_.group(), steps > 0 && (length == 0 || steps < length) ? steps : length, stream.order());
+  if (any_process_group& group = executor_.group(); group.size() > 1)
+    refuse_other_batches(group, steps > 0 && (length == 0 || steps < length) ? steps : length, stream.order());
   start_pass(stream, 0);
   hooks.of_test(&hook_calls::test_begin, state);
   long left = steps > 0 ? steps : -1;
