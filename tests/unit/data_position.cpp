@@ -131,7 +131,7 @@ TEST_CASE("a description tells data sets apart that differ in a number only") {
   static_assert(batch_source<decltype(tagged)>);
   CHECK(order(tagged) == order(numbers) + " | tag(v1) | tag(v2)");
   CHECK((*tagged.begin()).x()[3] == 3);
-  CHECK_THROWS_WITH_AS(batches | data::tag("two\nlines"), "tag: the text is one line, and not empty", error);
+  CHECK_THROWS_WITH_AS(batches | data::tag("two\nlines"), "tag: the text must be one line and not empty", error);
 }
 
 TEST_CASE("a position in another data set, a damaged one and none are refused") {

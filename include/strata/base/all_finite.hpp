@@ -1,4 +1,4 @@
-// Whether an array has NaN or infinity.
+// Whether a number is NaN or infinite, or an array has one that is.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -12,7 +12,7 @@ namespace strata::detail {
 
 /// True if all values are finite. Compares exponents as integers, which vectorises, and which -ffast-math cannot remove.
 template <std::floating_point T>
-bool all_finite(const T* x, std::size_t n) {
+constexpr bool all_finite(const T* x, std::size_t n) {
   if constexpr (sizeof(T) == 4 || sizeof(T) == 8) {
     using bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
     constexpr bits sign = bits{1} << (8 * sizeof(T) - 1), infinity = std::bit_cast<bits>(std::numeric_limits<T>::infinity());
@@ -27,6 +27,10 @@ bool all_finite(const T* x, std::size_t n) {
       if (!std::isfinite(x[i])) return false;
     return true;
   }
+}
+template <std::floating_point T>
+constexpr bool is_finite(T x) {
+  return all_finite(&x, 1);
 }
 
 }  // namespace strata::detail

@@ -45,7 +45,7 @@ class text_piece {
 [[gnu::cold]] std::string text_of(std::initializer_list<text_piece> pieces);
 
 /// Text from outside, as a message may show it: control characters, characters that cannot be seen and bytes that are not UTF-8
-/// are escaped, such as \x1b and \u200b. Line ends stay if `lines` says so.
+/// are escaped, such as \x1b and \u200b. Line ends stay if `lines` is true.
 [[gnu::cold]] std::string visible(std::string_view text, bool lines = false);
 /// A name or a value from outside, for a message: visible, and shortened.
 [[gnu::cold]] std::string shown(std::string_view text);

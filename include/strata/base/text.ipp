@@ -2,7 +2,6 @@
 #pragma once
 #include <locale.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cstdio>
 
@@ -104,7 +103,7 @@ STRATA_FUNCTION std::string visible(std::string_view text, bool lines) {
 
 STRATA_FUNCTION std::string shown(std::string_view text) {
   constexpr std::size_t most = 100;
-  std::size_t size = std::min(most, text.size());
+  std::size_t size = text.size() < most ? text.size() : most;
   while (size < text.size() && size > most - 4 && (text[size] & 0xC0) == 0x80) --size;  // not within a character
   return text_of({visible(text.substr(0, size)), size < text.size() ? "..." : ""});
 }

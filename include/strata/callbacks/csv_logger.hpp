@@ -30,7 +30,8 @@ struct csv_logger_options {
 /// The columns are epoch, from 0, and the values of the first epoch in alphabetical order, or those that the file has; NA where
 /// an epoch lacks one. Each line is in the file when the epoch has ended. Only the chief writes. A training that
 /// backup_and_restore continues goes on in the same file, after the lines of the epochs before. Throws strata::error if the file
-/// cannot be written, and for a separator that is part of a name or a number. https://keras.io/api/callbacks/csv_logger
+/// cannot be written, and for a separator that is part of a number. A name with a separator in it is written between quotes.
+/// https://keras.io/api/callbacks/csv_logger
 class csv_logger {
   std::filesystem::path path_;
   csv_logger_options options_;
@@ -40,7 +41,7 @@ class csv_logger {
  public:
   explicit csv_logger(std::filesystem::path path, csv_logger_options options = {}) : path_(std::move(path)), options_(options) {
     if (path_.empty()) throw_error("csv_logger: a file name is needed");
-    if (std::string_view("0123456789+-.einfaNA\r\n").find(options_.separator) != std::string_view::npos)
+    if (std::string_view("0123456789+-.einfaNA\"\r\n").find(options_.separator) != std::string_view::npos)
       throw_error({"csv_logger: the separator ", detail::quoted({&options_.separator, 1}), " is a character of the values"});
   }
 
@@ -62,9 +63,9 @@ class csv_logger {
       }
       std::sort(columns_.begin() + 1, columns_.end());
       for (const std::string& column : columns_)
-        if (column.find_first_of({options_.separator, '\n'}) != column.npos)
+        if (column.find_first_of("\r\n") != column.npos)
           throw_error({"csv_logger: ", detail::quoted(column), " cannot be a column of ", path_.string(),
-                       ", because it has a separator in it"});
+                       ", because it has more than one line"});
     }
     std::error_code failure;
     if (path_.has_parent_path()) std::filesystem::create_directories(path_.parent_path(), failure);
@@ -83,17 +84,29 @@ class csv_logger {
   }
 
  private:
+  /// Between quotes if it has a separator or a quote in it, which is written twice.
+  std::string csv_field(const std::string& text) const {
+    if (text.find_first_of({options_.separator, '"'}) == text.npos) return text;
+    std::string out = "\"";
+    for (const char c : text) out.append(c == '"' ? 2 : 1, c);
+    return out + '"';
+  }
   void write_line(std::ostream& out, const std::vector<std::string>& values) const {
-    for (std::size_t i = 0; i < values.size(); ++i) (i > 0 ? out << options_.separator : out) << values[i];
+    for (std::size_t i = 0; i < values.size(); ++i) (i > 0 ? out << options_.separator : out) << csv_field(values[i]);
     out << '\n';
   }
   std::vector<std::string> split(const std::string& line) const {
     std::vector<std::string> all(1);
-    for (const char c : line)
-      if (c == options_.separator)
+    bool is_quoted = false;
+    for (std::size_t i = 0; i < line.size(); ++i)
+      if (line[i] == '"') {
+        if (!is_quoted && i > 0 && line[i - 1] == '"') all.back() += '"';  // the second of two
+        is_quoted = !is_quoted;
+      } else if (line[i] == options_.separator && !is_quoted) {
         all.emplace_back();
-      else
-        all.back() += c;
+      } else {
+        all.back() += line[i];
+      }
     return all;
   }
   /// Empty if the file is not there.
@@ -115,8 +128,8 @@ class csv_logger {
   void drop_lines_from(int epoch) const {
     const std::string content = content_of_file();
     std::string kept;
-    for (std::size_t at = 0, end = 0; (end = content.find('\n', at)) != content.npos;
-         at = end + 1) {  // the last line may be cut off
+    // The last line may be cut off.
+    for (std::size_t at = 0, end = 0; (end = content.find('\n', at)) != content.npos; at = end + 1) {
       int of_line = 0;
       const std::string line = content.substr(at, end - at);
       if (at == 0 || (detail::read_exact(split(line)[0], of_line) && of_line < epoch)) kept += line + '\n';

@@ -26,11 +26,11 @@ struct model_checkpoint_options {
 };
 
 /// `model_checkpoint{"best.safetensors", {.save_best_only = true}}`; "{epoch:02d}-{val_loss:.2f}.safetensors" makes a file for
-/// each epoch, counted from 1. The name has to end in .safetensors or, for a file of Keras, in .weights.h5, .keras or .h5, with
-/// <strata/interop/keras/keras_files.hpp> included; load_weights of a trainer reads such files. Each is complete, or not there.
-/// {batch} is the number of the update, over all epochs. Only the chief writes. Another fit with the same callback goes on with
-/// the best value so far. Throws strata::error for an unknown value, with the known ones, and for a file that cannot be written.
-/// https://keras.io/api/callbacks/model_checkpoint
+/// each epoch, counted from 1. The name has to end in .safetensors or, for a file of Keras, in .weights.h5, .keras, .h5 or .hdf5,
+/// with <strata/interop/keras/keras_files.hpp> included; load_weights of a trainer reads such files. Each is complete, or not
+/// there. {batch} is the number of the update, over all epochs. Only the chief writes. Another fit with the same callback goes on
+/// with the best value so far. Throws strata::error for an unknown value, with the known ones, and for a file that cannot be
+/// written. https://keras.io/api/callbacks/model_checkpoint
 class model_checkpoint {
   std::string pattern_;
   model_checkpoint_options options_;
@@ -44,7 +44,7 @@ class model_checkpoint {
   explicit model_checkpoint(std::filesystem::path pattern, model_checkpoint_options options = {})
       : pattern_(pattern.string()), options_(std::move(options)), best_(options_.initial_value_threshold) {
     if (!pattern_.ends_with(".safetensors") && !detail::is_keras_file(pattern_))
-      throw_error({name, ": the name of '", pattern_, "' has to end in .safetensors, .weights.h5, .keras or .h5"});
+      throw_error({name, ": the name of '", pattern_, "' has to end in .safetensors, .weights.h5, .keras, .h5 or .hdf5"});
     detail::require_format_of(pattern_);
     detail::refuse_nan(name, "initial_value_threshold", options_.initial_value_threshold);
     detail::refuse_negative(name, "save_every_batches", double(options_.save_every_batches));

@@ -3,7 +3,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <strata/base/reason.hpp>
 #include <strata/concepts/batch_source.hpp>
@@ -28,17 +27,12 @@ struct place_of_class {
 
   /// Where one of the predictions is nan, or the label is no class.
   static constexpr place_of_class none() {
-    constexpr long more_than_there_are = 1L << 40;  // a power of two, which each number type holds
+    constexpr long more_than_there_are = 1L << 30;  // a power of two, which each number type holds
     return {more_than_there_are, more_than_there_are, false};
   }
 };
 
 namespace detail {
-template <class T>
-constexpr bool is_finite(T x) {
-  return x >= std::numeric_limits<T>::lowest() && x <= std::numeric_limits<T>::max();
-}
-
 template <class M, class Truth>
 concept has_measure = requires(std::span<const double> prediction, Truth truth) {
   { M::measure(prediction, truth) } -> std::convertible_to<double>;

@@ -1,5 +1,6 @@
 // The share of samples whose right class is among the K largest predictions.
 #pragma once
+#include <strata/base/all_finite.hpp>
 #include <strata/metrics/categorical_accuracy.hpp>
 
 namespace strata {

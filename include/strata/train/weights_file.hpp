@@ -148,12 +148,12 @@ inline void load_safetensors(const std::filesystem::path& path, model_view& mode
   for (std::size_t i = 0; i < names.size(); ++i) std::ranges::copy(loaded[i], model.bytes_of(model.slots[i]).begin());
 }
 
-/// In the format that the name says.
+/// In the format of the ending of the name.
 inline void save_view(const std::filesystem::path& path, const model_view& model) {
   require_format_of(path.string());
   (is_keras_file(path.string()) ? keras_files.save : save_safetensors)(path, model);
 }
-/// In the format that the first bytes say; the name says it only where they are those of no format.
+/// In the format that the first bytes show, or, where they belong to no known format, in that of the ending of the name.
 inline void load_view(const std::filesystem::path& path, model_view& model, convert_precision convert) {
   const std::string name = path.string();
   switch (io::kind_of_file(path)) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <strata/base/all_finite.hpp>
 #include <strata/cpu/kernels/divided.hpp>
 #include <strata/cpu/kernels/losses.hpp>
 #include <strata/metrics/categorical_accuracy.hpp>

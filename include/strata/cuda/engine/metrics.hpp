@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <strata/base/all_finite.hpp>
 #include <strata/cuda/kernels/losses.hpp>
 #include <strata/program/compiled.hpp>
 #include <strata/program/metric_sums.hpp>

@@ -1,7 +1,6 @@
 // Which algorithm of a library computes what: chosen by measurement once, the same on all devices of a process, and kept in a
 // file for the next processes.
 #pragma once
-
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>

@@ -138,7 +138,7 @@ class rows_view : public std::ranges::view_base {
   }
   const Rows& rows() const { return rows_; }
   void set_epoch(int epoch) { base_.set_epoch(epoch); }
-  /// Rows that change samples have order(), which says how, as far as it can be said.
+  /// Rows that change samples have order(), which describes the change, but not a function of the user.
   std::string order() const
     requires requires(const Rows& rows) { rows.order(); }
   {

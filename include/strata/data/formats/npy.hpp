@@ -13,6 +13,7 @@
 #include <ranges>
 #include <span>
 #include <strata/base/aligned_memory.hpp>
+#include <strata/base/all_finite.hpp>
 #include <strata/base/error.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/base/shape_text.hpp>
@@ -280,7 +281,7 @@ void convert_npy_values(const npy_bytes& file, const npy_header& h, std::size_t 
     if constexpr (std::integral<From> && std::integral<T> && !std::same_as<T, bool>)
       if (!std::in_range<T>(value)) refuse(value);
     if constexpr (std::same_as<From, double> && std::same_as<T, float>)
-      if (std::isfinite(value) && !std::isfinite(to)) refuse(value);
+      if (strata::detail::is_finite(value) && !strata::detail::is_finite(to)) refuse(value);  // also with -ffast-math
   };
   if (!h.fortran_order) {
     for (std::size_t n = 0; n < samples; ++n)

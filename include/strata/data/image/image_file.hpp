@@ -1,7 +1,6 @@
 // Reads PNG and JPEG files, writes PNG files. Needs libpng (-lpng) and libjpeg-turbo (-ljpeg).
 // needs: libpng libjpeg
 #pragma once
-
 #include <algorithm>
 #include <array>
 #include <cerrno>

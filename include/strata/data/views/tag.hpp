@@ -15,7 +15,7 @@ class tagged_view : public V {
  public:
   /// Throws strata::error if the text is empty or has more than one line.
   tagged_view(V view, std::string text) : V(std::move(view)), text_(std::move(text)) {
-    if (text_.empty() || text_.find_first_of("\r\n") != text_.npos) throw_error("tag: the text is one line, and not empty");
+    if (text_.empty() || text_.find_first_of("\r\n") != text_.npos) throw_error("tag: the text must be one line and not empty");
   }
 
   /// After that of V.
