@@ -65,7 +65,7 @@ class Test:
 
 class Build:
     def __init__(self, compiler, sanitizer="", compilers=None, newest="", kinds=None, but=(), lines=True, sanitizers_follow=False):
-        """kinds: of the tests, or names of tests, None for all, without those of `but`. lines: whether a sanitizer's report names lines besides functions, which
+        """kinds: what the names of its tests begin with, None for all, without those that begin with one of `but`. lines: whether a sanitizer's report names lines besides functions, which
         takes a third longer to compile. sanitizers_follow: another build runs all of its tests under AddressSanitizer."""
         self.compiler, self.sanitizer, self.sanitizers_follow = compiler, sanitizer, sanitizers_follow
         self.kinds, self.but = kinds, but
@@ -134,8 +134,7 @@ class Build:
         self.tests = [Test(self, t, [file for target in t["depends"] for file in files[target]]) for t in chosen]
 
     def has(self, name):
-        kind = name.split("/")[0]
-        return (not self.kinds or kind in self.kinds or name in self.kinds) and kind not in self.but
+        return name.startswith(tuple(self.kinds or [""])) and not name.startswith(tuple(self.but))
 
     def is_for_sanitizer(self, test, filters):
         """Filters may ask AddressSanitizer for what takes it too long otherwise."""
