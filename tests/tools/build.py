@@ -147,11 +147,11 @@ class Build:
         """All that the tests depend on, with what waiting tests need first."""
         first = {file for t in self.tests if t.waits for file in t.files}
         rest = {file for t in self.tests for file in t.files} - first
+        self.says.write_text("")  # before another thread looks for failures in it
         self.before = self.read_log()
         self.began = time.time()
         ninja = ["ninja", "-C", self.folder]
         counting = os.environ | {"CCACHE_PREFIX": str(Path(__file__).with_name("count_seconds"))}
-        self.says.write_text("")
         run(*ninja, "build.ninja", capture_output=True)  # where ninja takes it for old, -n plans nothing else
         for files in (sorted(first), sorted(rest)):
             if not files:
