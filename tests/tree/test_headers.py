@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """What no line of a header may hold."""
 import re
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -23,11 +25,23 @@ lines = [(f"{file.relative_to(HEADERS)}:{number}: {line.strip()}", line)
          for file in sorted(HEADERS.rglob("*.[hi]pp"))
          for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)]
 failed = 0
-print(f"1..{len(FORBIDDEN)}")
+print(f"1..{len(FORBIDDEN) + 1}")
 for count, (rule, pattern) in enumerate(FORBIDDEN.items(), 1):
     found = [place for place, line in lines if pattern.search(line) and place.split(":")[0] not in rule]
     failed += bool(found)
     for place in found:
         print("#", place)
     print("not ok" if found else "ok", f"{count} - {rule}")
+
+# std::isnan would return false for every number.
+held = True
+for compiler in filter(shutil.which, ["g++", "clang++"]):
+    for flags in ["-Ofast"], ["-ffast-math"], ["-ffast-math", "-fno-finite-math-only"]:
+        command = [compiler, "-std=c++20", "-E", "-o", "/dev/null", f"-I{HEADERS.parent}", *flags, HEADERS / "base/error.hpp"]
+        says = subprocess.run(command, capture_output=True, text=True).stderr
+        if ("strata needs nan and infinity" in says) != (len(flags) == 1):
+            held = False
+            print("#", compiler, *flags, says)
+failed += not held
+print("ok" if held else "not ok", f"{len(FORBIDDEN) + 1} - no header compiles where the compiler takes all numbers for finite")
 sys.exit(bool(failed))

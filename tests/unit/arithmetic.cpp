@@ -1,5 +1,5 @@
 // The words by which builds that compute other bits recognise each other; tests/targets compares those of targets.
-// flags: -ffast-math
+// flags: -ffast-math -fno-finite-math-only
 #include <doctest/doctest.h>
 
 #include <strata/base/arithmetic.hpp>

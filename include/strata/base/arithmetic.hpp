@@ -9,7 +9,8 @@ namespace strata::detail {
 inline constexpr int arithmetic_version = 1;
 
 /// "arithmetic 1 with fused multiply-add". Processes that train together have the same, and a snapshot names that of its build.
-/// With -ffast-math the bits depend on the compiler and the length of its vectors as well.
+/// With -ffast-math the bits depend on the compiler and the length of its vectors as well; with -fno-finite-math-only after it,
+/// clang++ defines only __NO_MATH_ERRNO__.
 [[gnu::cold]] inline std::string text_of_arithmetic() {
 #if defined(__FMA__) || defined(__aarch64__)
   constexpr const char* fused = " with fused multiply-add";
@@ -17,7 +18,8 @@ inline constexpr int arithmetic_version = 1;
   constexpr const char* fused = " without fused multiply-add";
 #endif
   std::string text = text_of({"arithmetic ", arithmetic_version, fused});
-#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__)
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__RECIPROCAL_MATH__) || \
+    (defined(__clang__) && defined(__NO_MATH_ERRNO__) && !defined(__APPLE__))
 #if defined(__AVX512F__)
   constexpr int bits = 512;
 #elif defined(__AVX__)

@@ -11,6 +11,11 @@
 #error "strata's compiled library throws exceptions: without them (-fno-exceptions), use strata's headers alone"
 #endif
 
+// Without them, std::isnan returns false for every number: a training could end in nan without an error.
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "strata needs nan and infinity: add -fno-finite-math-only after -ffast-math or -Ofast"
+#endif
+
 namespace strata {
 
 /// Whatever its text quotes, no control character of it reaches a terminal, and no NUL ends it: they are escaped.
