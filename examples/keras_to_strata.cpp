@@ -36,9 +36,10 @@ constexpr std::string_view keywords[] = {
     "using",       "virtual",  "void",       "volatile",  "wchar_t",   "while",        "xor",
     "xor_eq"};
 
-/// A name of C++, so that the header compiles.
+/// A name of C++ that neither the standard nor the header has, so that the header compiles.
 bool is_identifier(std::string_view name) {
   if (std::ranges::find(keywords, name) != std::end(keywords)) return false;
+  if (name == "std" || name == "strata" || name == "main") return false;
   for (const char c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
   return !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0]));

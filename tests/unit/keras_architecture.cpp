@@ -47,6 +47,37 @@ TEST_CASE("keras architecture: numbers that are not whole, or too large") {
   CHECK(refused("[null, 4]", "Dropout", R"("rate": 1)").starts_with("it (Dropout): the rate of dropout"));
   CHECK(refused("[null, 4]", "BatchNormalization", R"("epsilon": 0)").starts_with("it (BatchNormalization): the epsilon"));
   CHECK(refused("[null, 4]", "LeakyReLU", R"("alpha": -1)").starts_with("it (LeakyReLU): the slope"));
+  CHECK(refused("[null, 4]", "ReLU", R"("max_value": 0.0)") == "it (ReLU): there is no relu with these options");
+  CHECK(written("[null, 4]", "ReLU", R"("max_value": null)").type.ends_with("activation<relu>>"));
+}
+
+TEST_CASE("keras architecture: numbers that a literal does not hold") {
+  const auto constant = [](const std::string& value) {
+    return R"("units": 2, "kernel_initializer": {"class_name": "Constant", "config": {"value": )" + value + "}}";
+  };
+  const auto text = [&](const std::string& value) { return written("[null, 4]", "Dense", constant(value)).type; };
+  CHECK(text("123456789012345678901.0").ends_with("<constant<1.2345678901234568e+20_r>>>>"));
+  CHECK(text("123456789012345.6").ends_with("<constant<123456789012345.6_r>>>>"));
+  static_assert(double(1.2345678901234568e+20_r) == 123456789012345678901.0);
+  for (const char* value : {"-1e-320", "1e39"})
+    CHECK(refused("[null, 4]", "Dense", constant(value)) ==
+          "it (Dense): " + nlohmann::json::parse(value).dump() + " is 0 or infinite as float");
+}
+
+TEST_CASE("keras architecture: inputs and calls") {
+  CHECK(refused("[null, 4]", "InputLayer", R"("batch_shape": [null, 4])") == "it (InputLayer): is an input, but reads a layer");
+  const auto called = [](const std::string& class_name, const std::string& nodes) {
+    return keras::network_text_of(keras::parse_architecture(
+        "file", R"({"class_name": "Functional", "config": {"layers": [{"name": "a", "class_name": "InputLayer", "config": {
+                    "batch_shape": [null, 4]}, "inbound_nodes": []}, {"name": "it", "class_name": ")" +
+                    class_name + R"(", "config": {"rate": 0.5, "units": 4}, "inbound_nodes": )" + nodes +
+                    R"(}], "output_layers": [["it", 0, 0]]}})"));
+  };
+  const std::string at_inference = R"([[["a", 0, 0, {"training": false}]]])";
+  CHECK(called("Dense", at_inference).type == "sequential<\n    input<4>,\n    dense<4>>");
+  CHECK(called("Dropout", at_inference).unknown[0] == "it (Dropout): is called with training=false");
+  CHECK(called("BatchNormalization", at_inference).unknown[0] == "it (BatchNormalization): is called with training=false");
+  CHECK(called("Dense", "[]").unknown[0] == "it (Dense): reads no layer, and is no input");
 }
 
 TEST_CASE("keras architecture: classes that only have the name of a layer of Keras") {
@@ -60,6 +91,36 @@ TEST_CASE("keras architecture: classes that only have the name of a layer of Ker
         "it (my_layers.Dense): there is no such layer");
   CHECK(of_module(R"("module": null, "registered_name": "mine>Dense")").unknown[0] ==
         "it (mine>Dense.Dense): there is no such layer");
+  CHECK(of_module(R"("module": "my_keras_layers", "registered_name": null)").unknown[0] ==
+        "it (my_keras_layers.Dense): there is no such layer");
+  for (const char* module :
+       {"keras.src.layers.core.dense", "keras.layers.core", "tf_keras.src.layers", "tensorflow.python.keras.layers"})
+    CHECK(of_module(R"("module": ")" + std::string(module) + R"(", "registered_name": "Dense")").unknown.empty());
+}
+
+TEST_CASE("keras architecture: activations, regularizers and initializers of users with names of Keras") {
+  const auto dense = [](const std::string& option, const std::string& object) {
+    return written("[null, 4]", "Dense", R"("units": 2, ")" + option + R"(": {)" + object + "}");
+  };
+  const auto last = [](const keras::network_text& network) {
+    return network.type.empty() ? network.unknown[0] : network.type.substr(network.type.rfind('\n') + 1);
+  };
+  const std::string function = R"("class_name": "function", "config": "swish", "registered_name": )";
+  CHECK(last(dense("activation", R"("module": "builtins", )" + function + R"("function")")) == "    dense<2, silu>>");
+  CHECK(last(dense("activation", R"("module": "keras.activations", )" + function + R"("swish")")) == "    dense<2, silu>>");
+  CHECK(last(dense("activation", R"("module": "__main__", )" + function + R"("swish")")) ==
+        R"(it (Dense): there is no activation "__main__.swish")");
+  const std::string leaky = R"("class_name": "LeakyReLU", "config": {"negative_slope": 0.5}, )";
+  CHECK(last(dense("activation", leaky + R"("module": "keras.layers")")) == "    dense<2, leaky_relu<0.5_r>>>");
+  CHECK(last(dense("activation", leaky + R"("module": "my", "registered_name": "my>LeakyReLU")")) ==
+        "it (Dense): there is no activation my.LeakyReLU");
+  CHECK(last(dense("kernel_regularizer", R"("class_name": "L2", "config": {"l2": 0.5}, "module": "keras.regularizers")")) ==
+        "    dense<2, kernel_regularizer<l2<0.5_r>>>>");
+  for (const char* of_user : {R"("class_name": "L2", "config": {"l2": 0.5}, "module": "my", "registered_name": "my>L2")",
+                              R"("class_name": "MyReg", "config": {"l2": 0.5})"})
+    CHECK(last(dense("kernel_regularizer", of_user)).starts_with("it (Dense): there is no regularizer {"));
+  const keras::network_text start = dense("kernel_initializer", R"("class_name": "HeUniform", "config": {}, "module": "my")");
+  CHECK(start.notes[0] == "it: kernel_initializer my.HeUniform is left out");
 }
 
 TEST_CASE("keras architecture: pixels that versions of Keras interpolate otherwise") {

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <strata/base/float_range.hpp>
 #include <strata/base/json.hpp>
 #include <strata/base/shape_text.hpp>
 #include <strata/base/text.hpp>
@@ -43,6 +44,26 @@ using json = nlohmann::json;
 
 /// A value of the file, as errors quote it.
 inline std::string shown(const json& value) { return detail::shown(value.dump(-1, ' ', false, json::error_handler_t::replace)); }
+
+/// The class of an object of the file, or the name of its function. One of a user, which may have the name of one of Keras,
+/// stands behind its module: my.Dense. Keras 2 writes modules since 2.12, and functions as ones of builtins.
+inline std::string class_of(const json& object) {
+  const auto text = [&](const char* key) {
+    const auto at = object.find(key);
+    return at != object.end() && at->is_string() ? at->get<std::string>() : "";
+  };
+  const std::string class_name = object.at("class_name"), registered = text("registered_name");
+  const std::string module = object.contains("module") ? text("module") : "keras";
+  const bool is_function = class_name == "function";
+  static constexpr std::string_view of_keras[] = {"keras", "keras_core", "tf_keras", "tensorflow.keras",
+                                                  "tensorflow.python.keras"};
+  const bool is_own = std::ranges::any_of(of_keras, [&](std::string_view m) {
+    return module.starts_with(m) && (module.size() == m.size() || module[m.size()] == '.');
+  });
+  const std::string name = is_function ? text("config") : class_name;
+  if (registered.find('>') == registered.npos && (is_own || (is_function && module == "builtins"))) return name;
+  return (module.empty() ? registered : module) + "." + name;
+}
 
 /// A network in C++, and what it lacks.
 struct network_text {
@@ -86,6 +107,8 @@ class layer_writer {
     made_.reset();
     largest_ = 0;
     of_batch_ = !inputs.empty() && inputs[0]->is_batch;
+    if (inputs.empty() != (node.class_name == "InputLayer"))
+      unknown(inputs.empty() ? "reads no layer, and is no input" : "is an input, but reads a layer");
     node.text = node.class_name == "InputLayer" ? input() : inputs.size() > 1 ? join(inputs) : layer();
     node.out = made_;
     node.is_batch =
@@ -367,11 +390,17 @@ class layer_writer {
     return detail::joined(std::size_t(s.rank()), ", ", [&](std::size_t i) { return text(s[int(i)]); });
   }
   /// The shortest text of the number. Keras 2 writes 0.3, a float, as 0.30000001192092896.
-  static std::string decimal_text(double number) {
+  std::string decimal_text(double number) {
+    if (const double size = std::abs(number); size > detail::largest_float || (size > 0 && size < detail::smallest_float)) {
+      unknown(shown(number) + " is 0 or infinite as float");
+      return "0_r";
+    }
     char text[32];
     const auto single = static_cast<float>(number);
-    const auto end =
-        double(single) == number ? std::to_chars(text, std::end(text), single) : std::to_chars(text, std::end(text), number);
+    // A literal of strata has at most 18 digits in front of its exponent.
+    const auto end = double(single) == number  ? std::to_chars(text, std::end(text), single)
+                     : std::abs(number) < 1e15 ? std::to_chars(text, std::end(text), number)
+                                               : std::to_chars(text, std::end(text), number, std::chars_format::scientific);
     return std::string(text, end.ptr) + "_r";
   }
   /// Keras 2 writes some numbers as {"type": "ndarray", "value": 0.3}.
@@ -398,7 +427,7 @@ class layer_writer {
   int whole(const char* key, std::size_t index, int usual) {
     return config().contains(key) && !config()[key].is_null() ? whole(key, index) : usual;
   }
-  std::string number_option(const std::string& name, const char* key, double usual) const {
+  std::string number_option(const std::string& name, const char* key, double usual) {
     const double value = config().value(key, usual);
     return value == usual ? "" : name + "<" + decimal_text(value) + ">";
   }
@@ -432,10 +461,11 @@ class layer_writer {
       return "leaky_relu<" + decimal_text(slope) + ">";
     };
     if (k == "ReLU") {
-      const double most = real(c, "max_value", 0), slope = real(c, "negative_slope", 0);
-      if (real(c, "threshold", 0) != 0 || (most != 0 && (most != 6 || slope != 0)))
+      constexpr double none = std::numeric_limits<double>::infinity();
+      const double most = real(c, "max_value", none), slope = real(c, "negative_slope", 0);
+      if (real(c, "threshold", 0) != 0 || (most != none && (most != 6 || slope != 0)))
         unknown("there is no relu with these options");
-      return slope != 0 ? leaky(slope) : most == 0 ? "relu" : "relu6";
+      return slope != 0 ? leaky(slope) : most == none ? "relu" : "relu6";
     }
     if (k == "LeakyReLU") return leaky(real(c, "negative_slope", real(c, "alpha", 0.3)));
     if (k == "ELU") {
@@ -454,9 +484,8 @@ class layer_writer {
   std::string activation(const char* key) {
     json a = config().value(key, json());
     if (a.is_object()) {
-      const std::string k = a.value("class_name", "");
-      if (k != "function") return activation_layer(k, a.value("config", json::object()));
-      a = a.value("config", json());
+      if (a.value("class_name", "") != "function") return activation_layer(class_of(a), a.value("config", json::object()));
+      a = class_of(a);
     }
     if (a.is_null() || a == "linear") return "";
     static const std::map<std::string, const char*> known{
@@ -488,9 +517,11 @@ class layer_writer {
       }
       if (const json penalty = config().value(name + "_regularizer", json()); !penalty.is_null()) {
         const json c = penalty.is_object() ? penalty.value("config", json::object()) : json::object();
+        const std::string k = penalty.is_object() ? class_of(penalty) : "L1L2";
         const double l1 = c.contains("l1") ? c["l1"].get<double>() : penalty == "l1" ? 0.01 : 0;
         const double l2 = c.contains("l2") ? c["l2"].get<double>() : penalty == "l2" ? 0.01 : 0;
-        if ((l1 == 0 && l2 == 0) || !detail::is_penalty_factor(l1) || !detail::is_penalty_factor(l2))
+        if ((k != "L1" && k != "L2" && k != "L1L2") || (l1 == 0 && l2 == 0) || !detail::is_penalty_factor(l1) ||
+            !detail::is_penalty_factor(l2))
           unknown("there is no regularizer " + shown(penalty));
         else
           add(name + "_regularizer<" +
@@ -503,7 +534,7 @@ class layer_writer {
     return text;
   }
   std::string initializer(const std::string& parameter, const json& start) {
-    const std::string k = start.is_object() ? start.value("class_name", "") : start.is_string() ? start.get<std::string>() : "";
+    const std::string k = start.is_object() ? class_of(start) : start.is_string() ? start.get<std::string>() : "";
     const json c = start.is_object() ? start.value("config", json::object()) : json::object();
     static const std::map<std::string, const char*> plain{{"Zeros", "zeros"},
                                                           {"Ones", "ones"},

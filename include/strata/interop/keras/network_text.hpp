@@ -27,7 +27,8 @@ struct layer_call {
 
   /// `nodes` is what Keras writes as inbound_nodes, by Keras 2 [[["dense", 0, 0, {}], ...]], by Keras 3 [{"args": ..., "kwargs":
   /// ...}].
-  explicit layer_call(const json& nodes) {
+  /// `differs_in_training`: so that training=False is no default.
+  layer_call(const json& nodes, bool differs_in_training) : differs_in_training_(differs_in_training) {
     if (nodes.size() > 1) unknown.push_back("is called several times");
     if (nodes.empty()) return;
     const json& node = nodes.at(0);
@@ -50,6 +51,8 @@ struct layer_call {
   }
 
  private:
+  bool differs_in_training_;
+
   void tensor(const json& t) {
     const bool by_object = t.is_object() && t.value("class_name", "") == "__keras_tensor__";
     const json& history = by_object ? t.at("config").at("keras_history") : t;
@@ -62,7 +65,8 @@ struct layer_call {
   }
   void options(const json& by_name) {
     for (const auto& [name, value] : by_name.items())
-      if (!value.is_null() && value != false) unknown.push_back("is called with " + name + "=" + shown(value));
+      if (!value.is_null() && (value != false || (name == "training" && differs_in_training_)))
+        unknown.push_back("is called with " + name + "=" + shown(value));
   }
 };
 
@@ -81,7 +85,7 @@ class graph_writer {
 
   /// All of the model, so that everything unknown is in one list.
   void write(const json& model) {
-    const std::string kind = model.at("class_name");
+    const std::string kind = class_of(model);
     if (!is_model(kind)) return out_.unknown.push_back("the model is a " + kind + ", neither Sequential nor Functional");
     place(read(model.at("config"), kind == "Sequential"));
     for (graph_node& node : nodes_) {
@@ -125,7 +129,7 @@ class graph_writer {
         }
         if (!nodes.empty()) n.inputs = {nodes.back().name};
       } else {
-        layer_call call(l.at("inbound_nodes"));
+        layer_call call(l.at("inbound_nodes"), n.class_name == "BatchNormalization" || n.class_name == "Dropout");
         for (const std::string& why : call.unknown) layers_.unknown(n, why);
         n.inputs = std::move(call.inputs);
         n.is_unknown = call.has_constants;
@@ -145,12 +149,11 @@ class graph_writer {
   }
   /// Classes of users, and operations such as keras.ops.average, may have the name of a layer of Keras.
   void require_layer_of_keras(const json& l, graph_node& n) {
-    const std::string module = l.value("module", json("keras")).is_string() ? l.value("module", "keras") : "";
-    const std::string registered = l.value("registered_name", json()).is_string() ? l.value("registered_name", "") : "";
+    const json module = l.value("module", json());
     static const std::set<std::string> joins{"Add", "Subtract", "Multiply", "Maximum"};
-    if (registered.find('>') != registered.npos || module.find("keras") == module.npos)
-      n.class_name = (module.empty() ? registered : module) + "." + n.class_name;
-    else if (module.find(".ops") != module.npos && !joins.contains(n.class_name))
+    const std::string name = std::exchange(n.class_name, class_of(l));
+    if (n.class_name == name && module.is_string() && module.get<std::string>().find(".ops") != std::string::npos &&
+        !joins.contains(n.class_name))
       n.class_name = "ops." + n.class_name;
   }
 
