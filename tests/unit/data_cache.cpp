@@ -308,6 +308,11 @@ TEST_CASE("in a file: samples that have changed since are refused, and the file 
   CHECK(complaint(generated(2) | data::shuffle(3)).find("other samples than the data set has now: sample 0") !=
         std::string::npos);
   CHECK(error_of([&] { sum(generated(1) | data::filter([](float x) { return x > 3; }) | data::shuffle(3)); }) != "no error");
+  std::filesystem::remove(path);
+  sum(generated(1));
+  for (const int count : {0, 3})  // fewer than are compared
+    CHECK(complaint(generated(1, count)).find("ends after " + std::to_string(count) + " samples, but the file has 40") !=
+          std::string::npos);
 
   // The order is that of epoch 0, whatever has been read before.
   std::filesystem::remove(path);

@@ -1,10 +1,12 @@
 #include <doctest/doctest.h>
 
+#include <deque>
 #include <fstream>
 #include <list>
 #include <strata/data/core/position_file.hpp>
 #include <strata/data/sources/from_range.hpp>
 #include <strata/data/sources/from_tensor_slices.hpp>
+#include <strata/data/sources/range.hpp>
 #include <strata/data/views/batch.hpp>
 #include <strata/data/views/enumerate.hpp>
 #include <strata/data/views/filter.hpp>
@@ -17,6 +19,7 @@
 #include <strata/data/views/skip.hpp>
 #include <strata/data/views/tag.hpp>
 #include <strata/data/views/take.hpp>
+#include <strata/data/views/unbatch.hpp>
 #include <string>
 #include <vector>
 
@@ -125,6 +128,17 @@ TEST_CASE("a description tells data sets apart that differ in a number only") {
   CHECK(order(batches | data::take(2)) != order(batches | data::take(3)));
   CHECK(order(batches | data::take(2)) != order(numbers | data::batch<4> | data::take(2)));
   CHECK(order(batches | data::repeat(2)) != order(batches | data::repeat(3)));
+  const auto full = numbers | data::batch<8, data::drop_remainder>;
+  CHECK(order(full | data::repeat(2)) != order(batches | data::repeat(2)));
+  CHECK(order(batches | data::unbatch) == order(numbers) + " | batch(8) | unbatch");
+  CHECK(order(full | data::map([](auto&) {}) | data::unbatch) == order(numbers) + " | map | batch(8, drop_remainder) | unbatch");
+  CHECK(order(data::range(5)) == "range(5 samples, from 0 in steps of 1)");
+  CHECK(order(data::range(8, 0, -2)) == "range(4 samples, from 8 in steps of -2)");
+  for (const float last : {1.f, 2.f}) {
+    std::deque<float> plain{0, 1}, changed{0, last};
+    CHECK((order(data::from_range(plain)) == order(data::from_range(changed))) == (last == 1));
+  }
+  CHECK(order(data::from_range(std::deque<std::string>{"a"})) != order(data::from_range(std::deque<std::string>{"b"})));
   CHECK(order(batches | data::map([](auto&) {})) != order(batches));
   CHECK(order(numbers | data::map([](auto x) { return x(0); }) | data::tag("v1")) == order(numbers) + " | map | tag(v1)");
   auto tagged = batches | data::tag("v1") | data::prefetch() | data::tag("v2");

@@ -65,7 +65,8 @@ TEST_CASE("orders tell which parts the stages after them read") {
   CHECK(differ(from(1) | data::window<2>(), from(2) | data::window<2>()));
   CHECK(differ(from(1) | data::window<2>({.stride = 1}), from(1) | data::window<2>({.stride = 2})));
   CHECK(data::detail::order_of(data::zip(from(1), from(2))) ==
-        "zip(range(10 samples) | skip(1) | take(4), range(10 samples) | skip(2) | take(4))");
+        "zip(range(10 samples, from 0 in steps of 1) | skip(1) | take(4), "
+        "range(10 samples, from 0 in steps of 1) | skip(2) | take(4))");
 }
 
 TEST_CASE("epochs pass through: a shuffle after take has the same samples in another order") {

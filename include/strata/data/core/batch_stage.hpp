@@ -67,6 +67,22 @@ samples<T> copy_batch(const samples<T>& from, batch_buffer<T>& to, int batch_siz
   return {to.x(), {sparse ? to.labels() : nullptr, dense ? to.targets() : nullptr, weights}, from.count};
 }
 
+/// Whether the batches come from a batch that drops a short last one.
+template <class B>
+bool drops_remainder(const B& view) {
+  if constexpr (requires { view.drops_remainder(); })
+    return view.drops_remainder();
+  else if constexpr (requires { view.base(); })
+    return drops_remainder(view.base());
+  else
+    return false;
+}
+/// The order of a stage that gives other samples if the batches before it have another size.
+template <batches B>
+std::string order_of_batches(const B& base, const std::string& stage) {
+  return strata::detail::text_of({"batch(", batch_size_of(base), drops_remainder(base) ? ", drop_remainder" : "", ") | ", stage});
+}
+
 /// Base of Self, which has `start_pass()` and `make(buffer)`. make returns the next batch, in the buffer or in memory of B, or a
 /// batch of count 0 at the end. Counts epochs; knows its position if B does. Self may have a `position_after(position of B)`.
 template <class Self, batches B>
@@ -124,10 +140,6 @@ class batch_stage : public single_pass<Self>, public batch_extent_of<B> {
   explicit batch_stage(B&& base) : batch_extent_of<B>(batch_size_of(base)), base_(std::move(base)) {}
 
   data_position position_after(data_position of_base) const { return of_base; }
-  /// Of a stage that counts batches: which samples come depends on their size.
-  std::string order_of_batches(const std::string& stage) const {
-    return strata::detail::text_of({"batch(", batch_size_of(base_), ") | ", stage});
-  }
 
   /// This worker's batches in a number of samples of all workers.
   std::size_t batches_in(std::uint64_t samples) const {

@@ -49,8 +49,8 @@ std::uint64_t checksum_of(const Rows& rows, std::size_t bytes = bytes_of_cheap_r
   });
   return sum.value();
 }
-/// Of the elements of a contiguous range, if they are texts.
-template <std::ranges::contiguous_range R>
+/// Of the elements of a range in memory, if they are texts.
+template <std::ranges::random_access_range R>
   requires std::convertible_to<std::ranges::range_reference_t<const R>, std::string_view>
 std::uint64_t checksum_of(const R& texts) {
   strata::detail::fnv1a sum;

@@ -24,6 +24,12 @@ namespace detail {
 template <class R>
 concept indexable = std::ranges::random_access_range<const R> && std::ranges::sized_range<const R>;
 
+/// Elements that lie in memory, such as those of an array or of a std::deque; a view may compute them.
+template <class R>
+concept in_memory =
+    std::ranges::contiguous_range<const R> ||
+    (indexable<R> && std::is_lvalue_reference_v<std::ranges::range_reference_t<const R>> && !std::ranges::view<R>);
+
 /// The elements of a random-access range.
 template <indexable R>
 class range_rows : public elements_of<range_rows<R>, std::ranges::range_value_t<const R>> {
@@ -35,9 +41,8 @@ class range_rows : public elements_of<range_rows<R>, std::ranges::range_value_t<
   std::size_t size() const { return static_cast<std::size_t>(std::ranges::size(*range_)); }
   /// Of numbers and texts in memory; other ranges may call functions of the user, and other elements may have padding.
   std::uint64_t checksum() const
-    requires(std::ranges::contiguous_range<const R> &&
-             (sample_like<std::ranges::range_value_t<const R>> ||
-              std::convertible_to<std::ranges::range_reference_t<const R>, std::string_view>))
+    requires in_memory<R> && (sample_like<std::ranges::range_value_t<const R>> ||
+                              std::convertible_to<std::ranges::range_reference_t<const R>, std::string_view>)
   {
     if constexpr (sample_like<std::ranges::range_value_t<const R>>)
       return checksum_of(*this);

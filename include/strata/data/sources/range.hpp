@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
 #include <strata/data/core/indexed_view.hpp>
 #include <strata/data/core/rows_view.hpp>
+#include <string>
 
 namespace strata::data {
 
@@ -19,6 +21,9 @@ class integer_rows : public elements_of<integer_rows, std::int64_t> {
   std::size_t size() const { return size_; }
   std::int64_t get(sample_index i) const {  // unsigned: the product may exceed int64_t although the sum does not
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(start_) + static_cast<std::uint64_t>(step_) * i.row);
+  }
+  std::string order() const {
+    return strata::detail::text_of({"range(", size_, " samples, from ", start_, " in steps of ", step_, ")"});
   }
 
  private:

@@ -105,6 +105,7 @@ class batch_maker {
   }
 
   const V& base() const { return base_; }
+  bool drops_remainder() const { return drops_remainder_; }
 
   /// For stages that own their buffers: start_epoch(), then fill() until the count is 0.
   [[gnu::cold]] void start_epoch() {

@@ -247,19 +247,22 @@ class cached_file_rows : public kept_rows<Base> {
   }
 
   /// Makes some samples of the view anew, as functions before the cache cannot be compared: the first, the last and some between
-  /// if the view has random access, else the first few. Throws strata::error if the file has others.
+  /// if the view has random access, else the first few. Throws strata::error if the file has others, or another number of them.
   template <class V>
   void refuse_other_samples(V& view, const std::filesystem::path& path) const {
     arena<std::byte> made(kept::bytes);
     const auto place = kept::place(made.data());
+    const auto refuse = [&](std::initializer_list<strata::detail::text_piece> what) {
+      throw_error({"cache: ", path.string(), " holds other samples than the data set has now: ", strata::detail::text_of(what),
+                   ", because of other data or a function that gives other numbers: remove the file, and it is made again, "
+                   "give each data set its own, or set .check_samples = false"});
+    };
     const auto check = [&](std::size_t n, sample_index i) {
       const bool is_made = detail::unless_left_out([&] { view.rows().write(i, i, place, std::identity{}); });
       detail::release(view.rows(), i);
-      if (!is_made || (n < size_ && rows::same(made.data(), at({static_cast<std::uint32_t>(n)})))) return is_made;
-      throw_error(
-          {"cache: ", path.string(), " holds other samples than the data set has now: sample ", n,
-           " differs, because of other data or a function that gives other numbers: remove the file, and it is made again, "
-           "give each data set its own, or set .check_samples = false"});
+      if (is_made && !(n < size_ && rows::same(made.data(), at({static_cast<std::uint32_t>(n)}))))
+        refuse({"sample ", n, " differs"});
+      return is_made;
     };
     constexpr std::size_t few = 8;
     start(view);
@@ -268,7 +271,8 @@ class cached_file_rows : public kept_rows<Base> {
     } else {
       std::size_t n = 0;
       for (const sample_index i : view)
-        if (check(n, i) && ++n == few) break;
+        if (check(n, i) && ++n == few) return;
+      if (n != size_) refuse({"the data set ends after ", n, " samples, but the file has ", size_});
     }
   }
 

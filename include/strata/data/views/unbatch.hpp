@@ -63,7 +63,7 @@ class unbatch_source {
     return false;
   }
   const B& base() const { return base_; }
-  std::string order() const { return "unbatch"; }
+  std::string order() const { return order_of_batches(base_, "unbatch"); }
 
  private:
   struct state {
