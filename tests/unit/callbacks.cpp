@@ -287,6 +287,9 @@ TEST_CASE("csv_logger replaces a file, or appends to it") {
   CHECK(content(path).starts_with("epoch;accuracy;loss\n0;"));
   model.fit(noise(), epochs(2), other_noise(), verbosity::off, csv_logger{path, {.separator = ';', .append = true}});
   CHECK(lines() == 6);  // of the columns that are there
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+  model.fit(noise(), verbosity::off, csv_logger{path, {.separator = ';', .append = true}});
+  CHECK(lines() == 7);  // the line without an end has one now
   CHECK(contains(error_of([&] { model.fit(noise(), verbosity::off, csv_logger{path, {.append = true}}); }), "log.csv"));
   CHECK(contains(error_of([&] { model.fit(noise(), verbosity::off, csv_logger{path / "no" / "log.csv"}); }), "log.csv"));
   model.fit(noise(), verbosity::off, csv_logger{folder.path / "new" / "log.csv"});
@@ -345,6 +348,14 @@ TEST_CASE("settings that make no sense, and values that are not there, are error
   const lambda_callback measures{.on_epoch_end = [](training_state& s) { s.values.set("beauty", 1); }};
   CHECK(contains(error_of([&] { make().fit(noise(), verbosity::off, measures, early_stopping{{.monitor = "beauty"}}); }),
                  "set mode to"));
+  for (const char* name : {"acceleration_mae", "accumulated_cost", "val_previous_mae", "terror"}) {
+    CAPTURE(name);
+    CHECK(!detail::mode_of(name));  // a word of it has a known one within
+  }
+  for (const char* name : {"acc", "val_top_5_acc_1", "mean_iou", "true_positives", "f1_score"})
+    CHECK(detail::mode_of(name) == monitor_mode::max);
+  for (const char* name : {"false_negatives", "val_mean_absolute_error", "log_cosh", "loss_1"})
+    CHECK(detail::mode_of(name) == monitor_mode::min);
   CHECK(contains(error_of([] { early_stopping{{.patience = -1}}; }), "patience is -1"));
   CHECK(contains(error_of([] { reduce_lr_on_plateau{{.factor = 1}}; }), "factor is 1"));
   CHECK(contains(error_of([] { model_checkpoint{"weights.txt"}; }), ".safetensors"));

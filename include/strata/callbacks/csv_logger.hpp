@@ -36,7 +36,7 @@ class csv_logger {
   std::filesystem::path path_;
   csv_logger_options options_;
   std::vector<std::string> columns_;
-  bool appends_ = false;
+  bool appends_ = false, continues_line_ = false;  // the file has no line end at its end
 
  public:
   explicit csv_logger(std::filesystem::path path, csv_logger_options options = {}) : path_(std::move(path)), options_(options) {
@@ -48,9 +48,13 @@ class csv_logger {
   void on_train_begin(training_state& s, fitted_model& model) {
     columns_.clear();
     appends_ = options_.append || s.resumed;
+    continues_line_ = false;
     if (!model.group().is_chief()) return;
     if (s.resumed) drop_lines_from(s.epoch);
-    if (appends_) columns_ = columns_of_file();
+    if (!appends_) return;
+    const std::string content = content_of_file();
+    columns_ = columns_of(content);
+    continues_line_ = !content.empty() && content.back() != '\n';
   }
   void on_epoch_end(training_state& s, fitted_model& model) {
     if (!model.group().is_chief()) return;
@@ -72,6 +76,7 @@ class csv_logger {
     if (failure) throw_error({"csv_logger: cannot make the folder ", path_.parent_path().string(), ": ", failure.message()});
     std::ofstream file(path_, appends_ ? std::ios::app : std::ios::trunc);
     appends_ = true;
+    if (std::exchange(continues_line_, false)) file << '\n';
     if (begins) write_line(file, columns_);
     std::vector<std::string> line{std::to_string(s.epoch)};
     for (std::size_t i = 1; i < columns_.size(); ++i) {
@@ -115,8 +120,7 @@ class csv_logger {
     return std::filesystem::exists(path_, unknown) ? io::content_of(path_) : std::string();
   }
   /// None if the file is not there, or empty.
-  std::vector<std::string> columns_of_file() const {
-    const std::string content = content_of_file();
+  std::vector<std::string> columns_of(const std::string& content) const {
     if (content.empty()) return {};
     std::string line = content.substr(0, content.find('\n'));
     if (line.ends_with('\r')) line.pop_back();

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <strata/base/error.hpp>
@@ -19,17 +20,27 @@ enum class monitor_mode : std::uint8_t { automatic, min, max };
 
 namespace detail {
 
+/// Whether no letter or digit is beside the word: "acc" in "val_acc", but not in "acceleration".
+constexpr bool has_word(std::string_view name, std::string_view word) {
+  constexpr auto within_word = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
+  for (std::size_t at = 0; (at = name.find(word, at)) != name.npos; ++at) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || !within_word(name[at - 1])) && (end == name.size() || !within_word(name[end]))) return true;
+  }
+  return false;
+}
+
 /// Which values of a loss or a metric are better, by its name, with or without val_; nothing if the name is not known.
 constexpr std::optional<monitor_mode> mode_of(std::string_view name) {
   if (name.starts_with("val_")) name.remove_prefix(4);
   if (name == "loss") return monitor_mode::min;
-  constexpr std::array smaller{"error", "crossentropy", "loss", "hinge", "divergence", "poisson", "log_cosh", "huber", "false_"};
-  constexpr std::array larger{"accuracy",   "acc", "auc",      "precision", "recall",      "f1_",        "fbeta",
-                              "similarity", "iou", "r2_score", "true_",     "sensitivity", "specificity"};
+  constexpr std::array smaller{"error", "crossentropy", "loss", "hinge", "divergence", "poisson", "log_cosh", "huber", "false"};
+  constexpr std::array larger{"accuracy",   "acc", "auc",      "precision", "recall",      "f1",         "fbeta",
+                              "similarity", "iou", "r2_score", "true",      "sensitivity", "specificity"};
   for (const char* part : smaller)
-    if (name.find(part) != name.npos) return monitor_mode::min;
+    if (has_word(name, part)) return monitor_mode::min;
   for (const char* part : larger)
-    if (name.find(part) != name.npos) return monitor_mode::max;
+    if (has_word(name, part)) return monitor_mode::max;
   return {};
 }
 
