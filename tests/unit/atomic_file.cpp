@@ -85,9 +85,25 @@ TEST_CASE("what is no regular file is not replaced") {
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   fs::create_symlink("/dev/null", folder / "null");
   for (const auto& [name, called] : {std::pair{"pipe", (folder / "pipe").string()}, {"null", std::string("/dev/null")}})
-    CHECK(error_of([&] { io::write_file_atomically(folder / name, "text"); }) ==
+    CHECK(error_of([&, file = folder / name] { io::write_file_atomically(file, "text"); }) ==
           "cannot write " + called + ": not a regular file");
   CHECK(fs::is_fifo(folder / "pipe"));
+}
+
+TEST_CASE("a file is written to where a symbolic link leads, also if nothing is there yet") {
+  const scratch_folder folder("atomic-link");
+  fs::create_directory(folder / "disk");
+  fs::create_symlink("disk/a", folder / "link");
+  fs::create_symlink("link", folder / "to-link");
+  for (const std::string content : {"first", "second"}) {
+    io::write_file_atomically(folder / "to-link", content);
+    CHECK(fs::is_symlink(folder / "to-link"));
+    CHECK(fs::is_symlink(folder / "link"));
+    CHECK(text(folder, "disk/a") == content);
+  }
+  fs::create_symlink("loop", folder / "loop");
+  CHECK(error_of([&] { io::write_file_atomically(folder / "loop", "text"); }).find("loop") != std::string::npos);
+  CHECK(fs::is_symlink(folder / "loop"));
 }
 
 TEST_CASE("a process that is killed while it writes leaves nothing, or what the next one removes") {

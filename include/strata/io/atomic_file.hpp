@@ -51,8 +51,11 @@ class atomic_file {
                        existing_link link = existing_link::followed)
       : path_(path) {
     std::error_code ignored;
-    if (link == existing_link::followed && std::filesystem::is_symlink(path_, ignored))
-      if (const auto target = std::filesystem::weakly_canonical(path_, ignored); !ignored) path_ = target;
+    // Link by link, because the last one may lead to a file that is not there yet.
+    for (int links = 0; link == existing_link::followed && std::filesystem::is_symlink(path_, ignored); ++links) {
+      if (links == 40) fail_on_file("write", path, ELOOP);  // as many as Linux follows
+      path_ = path_.parent_path() / std::filesystem::read_symlink(path_, ignored);
+    }
     struct stat old{};
     const bool is_there = ::lstat(path_.c_str(), &old) == 0 && !S_ISLNK(old.st_mode);
     if (is_there && S_ISDIR(old.st_mode)) fail_on_file("write", path_, EISDIR);
