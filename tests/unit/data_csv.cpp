@@ -139,6 +139,26 @@ TEST_CASE("what is written with quotes is read again, over many buffers") {
   CHECK(same);
 }
 
+TEST_CASE("gzipped files may be put together and end with zeros, anything else must not follow") {
+  const scratch_folder f("csv");
+  const std::string once = [&] {
+    gzFile out = gzopen((f / "a.gz").c_str(), "wb");
+    gzputs(out, "1,2\n");
+    gzclose(out);
+    const bytes all = f.read("a.gz");
+    return std::string(all.begin(), all.end());
+  }();
+  const std::string zeros(512, '\0');
+  std::string damaged = once;
+  damaged[1] ^= 1;
+  CHECK(records(f, once + once + zeros) == table{{"1", "2"}, {"1", "2"}});
+  CHECK(record_error(f, once + damaged) == "r.csv: byte 4 of the decompressed data: incorrect header check");
+  for (const std::string& tail : {std::string("tail"), zeros + once})
+    CHECK(record_error(f, once + tail).starts_with("r.csv: byte 4 of the decompressed data: "));
+  CHECK(record_error(f, once.substr(0, once.size() - 1)) ==
+        "r.csv: byte 4 of the decompressed data: the compressed data end too early");
+}
+
 TEST_CASE("numbers, and what is none") {
   const auto number = []<class T>(T, const std::string& text) -> std::optional<T> {
     T value{};

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -13,13 +12,13 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
-#include <new>
 #include <span>
 #include <strata/base/text.hpp>
 #include <strata/io/compression.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
 #include <strata/io/file_kind.hpp>
+#include <strata/io/inflater.hpp>
 #include <string>
 #include <utility>
 
@@ -39,50 +38,6 @@ class growing_buffer {
     memory_ = std::move(larger);
     size_ = size;
   }
-};
-
-/// Decompresses a file with zlib.
-class inflater {
-  struct end {
-    void operator()(z_stream* stream) const {
-      inflateEnd(stream);
-      delete stream;
-    }
-  };
-  std::unique_ptr<z_stream, end> stream_;  // zlib keeps its address
-  compression format_;
-  bool within_stream_ = true;
-
- public:
-  explicit inflater(compression format) : stream_(new z_stream{}), format_(format) {
-    if (inflateInit2(stream_.get(), window_bits(format)) != Z_OK) throw_exception(std::bad_alloc());
-  }
-
-  /// Decompresses from `in` to `out` until one of them is empty; both become shorter. Returns what is wrong with the data, or
-  /// nullptr.
-  const char* inflate(std::span<const std::byte>& in, std::span<std::byte>& out) {
-    while (!in.empty() && !out.empty()) {
-      if (!within_stream_) {
-        if (format_ != compression::gzip) return "bytes follow the end of the compressed data";
-        inflateReset(stream_.get());  // gzip files may be concatenated: cat a.gz b.gz
-        within_stream_ = true;
-      }
-      constexpr std::size_t most = std::numeric_limits<uInt>::max();
-      stream_->next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(in.data()));  // zlib does not write there
-      stream_->avail_in = uInt(std::min(in.size(), most));
-      stream_->next_out = reinterpret_cast<Bytef*>(out.data());
-      stream_->avail_out = uInt(std::min(out.size(), most));
-      const int code = ::inflate(stream_.get(), Z_NO_FLUSH);
-      in = in.subspan(std::size_t(reinterpret_cast<const std::byte*>(stream_->next_in) - in.data()));
-      out = out.subspan(std::size_t(reinterpret_cast<std::byte*>(stream_->next_out) - out.data()));
-      if (code == Z_MEM_ERROR) throw_exception(std::bad_alloc());
-      if (code != Z_OK && code != Z_STREAM_END) return stream_->msg ? stream_->msg : "the compressed data need a dictionary";
-      if (code == Z_STREAM_END) within_stream_ = false;
-    }
-    return nullptr;
-  }
-  /// Whether the compressed data are incomplete.
-  bool within_stream() const { return within_stream_; }
 };
 
 /// A window over the bytes of a file that moves towards its end. One object reads many files, one after the other, and keeps its

@@ -1,24 +1,26 @@
 // Reads a raw or gzipped file from first to last. Needs zlib (-lz).
 #pragma once
 #include <sys/stat.h>
-#include <zlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
-#include <memory>
-#include <new>
+#include <optional>
+#include <span>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/io/compression.hpp>
+#include <strata/io/file_descriptor.hpp>
+#include <strata/io/file_error.hpp>
+#include <strata/io/inflater.hpp>
 #include <strata/io/open_file.hpp>
 #include <string>
-#include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace strata::io {
 
@@ -27,32 +29,20 @@ namespace strata::io {
 class unzipped_file {
  public:
   explicit unzipped_file(std::filesystem::path path, std::uint64_t max_compression_ratio = default_max_compression_ratio)
-      : path_(std::move(path)), max_compression_ratio_(max_compression_ratio) {
-    file_descriptor opened = open_to_read(path_);
+      : path_(std::move(path)), max_compression_ratio_(max_compression_ratio), file_(open_to_read(path_)) {
     struct stat status{};
-    if (::fstat(opened.number(), &status) != 0) fail_on_file("read", path_, errno);
+    if (::fstat(file_.number(), &status) != 0) fail_on_file("read", path_, errno);
     bytes_on_disk_ = std::size_t(status.st_size);
-    file_.reset(gzdopen(opened.number(), "rb"));
-    if (!file_) throw_exception(std::bad_alloc());
-    (void)std::move(opened).release();  // zlib closes it
-    gzbuffer(file_.get(), 1u << 17);
-    zipped_ = gzdirect(file_.get()) == 0;
+    std::array<unsigned char, 2> first{};
+    zipped_ = ::pread(file_.number(), first.data(), first.size(), 0) == 2 && first[0] == 0x1f && first[1] == 0x8b;
+    if (zipped_) inflater_.emplace(compression::gzip);
   }
 
   /// Reads n bytes, or fewer at the end of the file. Returns how many.
   std::size_t read_some(void* to, std::size_t n) {
-    std::size_t done = 0;
-    while (done < n) {
-      const int got =
-          gzread(file_.get(), static_cast<char*>(to) + done, static_cast<unsigned>(std::min<std::size_t>(n - done, 1u << 30)));
-      if (got <= 0) break;
-      done += static_cast<std::size_t>(got);
-    }
+    const std::span<std::byte> all(static_cast<std::byte*>(to), n);
+    const std::size_t done = zipped_ ? inflate(all) : io::read_some(file_, all, path_);
     offset_ += done;
-    int code = Z_OK;
-    const char* text = gzerror(file_.get(), &code);
-    if (code == Z_BUF_ERROR) fail("the compressed data end too early");
-    if (code != Z_OK && code != Z_STREAM_END) fail(code == Z_ERRNO ? std::strerror(errno) : text);
     allow(offset_);
     return done;
   }
@@ -83,14 +73,30 @@ class unzipped_file {
   }
 
  private:
-  struct close {
-    void operator()(gzFile file) const { gzclose_r(file); }
-  };
+  std::size_t inflate(std::span<std::byte> to) {
+    const std::size_t n = to.size();
+    while (!to.empty()) {
+      if (compressed_.empty()) {
+        block_.resize(std::size_t{1} << 17);
+        compressed_ = std::span(block_).first(io::read_some(file_, block_, path_));
+      }
+      if (compressed_.empty()) {
+        if (inflater_->within_stream()) fail(offset_ + n - to.size(), "the compressed data end too early");
+        break;
+      }
+      if (const char* why = inflater_->inflate(compressed_, to)) fail(offset_ + n - to.size(), why);
+    }
+    return n - to.size();
+  }
+
   std::filesystem::path path_;
   std::uint64_t max_compression_ratio_;
   std::size_t bytes_on_disk_ = 0, offset_ = 0;
   bool zipped_ = false;
-  std::unique_ptr<std::remove_pointer_t<gzFile>, close> file_;
+  file_descriptor file_;
+  std::optional<inflater> inflater_;
+  std::vector<std::byte> block_;
+  std::span<const std::byte> compressed_;  // the part of the block that has not been read
 };
 
 }  // namespace strata::io
