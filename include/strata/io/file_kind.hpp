@@ -29,7 +29,7 @@ inline void refuse_lfs_pointer(const std::filesystem::path& path, const file_des
   if (size > 0) refuse_lfs_pointer(path, std::span(first, std::size_t(size)));
 }
 
-enum class file_kind { other, hdf5, zip, gzip, safetensors };
+enum class file_kind { other, hdf5, zip, gzip, safetensors, json };
 
 /// Of a file of weights. `other` for one that cannot be read. Throws strata::error for a Git LFS pointer.
 inline file_kind kind_of_file(const std::filesystem::path& path) {
@@ -44,7 +44,8 @@ inline file_kind kind_of_file(const std::filesystem::path& path) {
   if (begin.starts_with("\x1f\x8b")) return file_kind::gzip;
   std::uint64_t header = 0;  // of a safetensors file: the size of its JSON
   if (begin.size() == sizeof first) std::memcpy(&header, first, sizeof header);
-  return begin.ends_with('{') && header <= 100'000'000 ? file_kind::safetensors : file_kind::other;
+  if (header > 100'000'000) return begin.starts_with('{') ? file_kind::json : file_kind::other;
+  return begin.ends_with('{') ? file_kind::safetensors : file_kind::other;
 }
 
 }  // namespace strata::io

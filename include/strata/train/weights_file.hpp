@@ -5,6 +5,7 @@
 #include <cstring>
 #include <strata/base/text.hpp>
 #include <strata/io/file_kind.hpp>
+#include <strata/io/open_file.hpp>
 #include <strata/io/safetensors.hpp>
 #include <strata/network/layer_names.hpp>
 #include <strata/train/fitted_model.hpp>
@@ -167,7 +168,10 @@ inline void load_view(const std::filesystem::path& path, model_view& model, conv
       return keras_files.load(path, model, convert);
     case io::file_kind::safetensors:
       return load_safetensors(path, model, convert);
+    case io::file_kind::json:
+      throw_error({name, ": a text in JSON, such as an architecture of Keras, which has no weights"});
     case io::file_kind::other:
+      if (keras_files.load == nullptr && is_keras_file(name)) (void)io::open_to_read(path);  // no header helps if this throws
       require_format_of(name);
       (is_keras_file(name) ? keras_files.load : load_safetensors)(path, model, convert);
   }

@@ -299,7 +299,15 @@ class layer_writer {
       return layer("up_sampling2d", {text(s.sampling_height)}, uneven("sampling_size", s.sampling_height, s.sampling_width),
                    how == "bilinear" ? "bilinear_interpolation" : "");
     }
-    unknown("there is no such layer");
+    static const std::map<std::string_view, const char*> instead{{"DepthwiseConv2D", "conv2d<filters, kernel, groups<channels>>"},
+                                                                 {"Rescaling", "the view data::scale"},
+                                                                 {"RandomFlip", "the view data::random_flip"},
+                                                                 {"RandomTranslation", "the view data::random_translation"},
+                                                                 {"RandomRotation", "the view data::random_rotation"},
+                                                                 {"RandomZoom", "the view data::random_zoom"},
+                                                                 {"RandomContrast", "the view data::random_contrast"}};
+    const auto at = instead.find(k);
+    unknown(at == instead.end() ? "there is no such layer" : std::string("there is no such layer, but ") + at->second);
     return "";
   }
 
