@@ -169,6 +169,10 @@ TEST_CASE("a position in another data set, a damaged one and none are refused") 
   std::ofstream(path) << "strata data position 1\nepoch 1\nsamples many\n";
   CHECK_THROWS_WITH_AS(data::restore_position(view, path), (path.string() + ": 'many' is not a valid value of samples").c_str(),
                        error);
+  std::ofstream(path) << "strata data position 1\nepoch 1\nsamples 99999\norder " << data::detail::order_of(view) << '\n';
+  CHECK_THROWS_WITH_AS(
+      data::restore_position(view, path),
+      (path.string() + ": the position is after 99999 samples of an epoch, but the data set has 7 batches of 8").c_str(), error);
   CHECK_THROWS_WITH_AS(data::restore_position(view, folder / "none"),
                        ("cannot read " + (folder / "none").string() + ": No such file or directory").c_str(), error);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <strata/base/error.hpp>
+#include <strata/base/text.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/sample_view.hpp>
 #include <strata/io/atomic_file.hpp>
@@ -27,7 +28,8 @@ void save_position(const Source& source, const std::filesystem::path& path) {
 
 /// The next pass over `source` continues after the batch that was current when the file was written: the same samples in the
 /// same order, for any number of workers and threads and any size of batches. Only indices are skipped; streams are read again.
-/// Throws strata::error if the file cannot be read or is not a position, or if the source has other samples or another order.
+/// Throws strata::error if the file cannot be read or is not a position, if it is after the end of an epoch, or if the source
+/// has other samples or another order.
 template <class Source>
 void restore_position(Source& source, const std::filesystem::path& path) {
   const std::string content = io::content_of(path);
@@ -51,6 +53,13 @@ void restore_position(Source& source, const std::filesystem::path& path) {
   const auto samples = number("samples ", std::uint64_t{});
   const std::string order = field("order "), here = detail::order_of(source);
   if (order != here) refuse("the position is one in '" + order + "', but the data set is '" + here + "'");
+  if constexpr (detail::sized<Source>) {
+    // One batch more, because the last one may be short, and workers may share an epoch unevenly.
+    const std::uint64_t batches = source.size(), of_batch = std::uint64_t(batch_size_of(source)) * detail::shards_of(source);
+    if (samples / of_batch > batches + 1)
+      refuse(strata::detail::text_of(
+          {"the position is after ", samples, " samples of an epoch, but the data set has ", batches, " batches of ", of_batch}));
+  }
   source.resume_at({epoch, samples});
 }
 
