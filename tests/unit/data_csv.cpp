@@ -230,7 +230,8 @@ TEST_CASE("what is wrong with a table: file, line, column, text") {
   CHECK(complaint<float, bool>(f, "a,b\n1e50,0\n") == "bad.csv: line 2: column 1 (a): expected a number of 32 bits, got '1e50'");
   CHECK(complaint<float, bool>(f, "a,b\n1,maybe\n") == "bad.csv: line 2: column 2 (b): expected true or false, got 'maybe'");
   CHECK(complaint<float, int>(f, "a,b\n\"1\n\",2\n") == "bad.csv: line 2: column 1 (a): expected a number, got '1\\n'");
-  CHECK(complaint<float, int>(f, "a,b\n,2\n") == "bad.csv: line 2: column 1 (a): the value is missing, expected a number");
+  CHECK(complaint<float, int>(f, "a,b\n,2\n") ==
+        "bad.csv: line 2: column 1 (a): the value is missing, expected a number; .missing sets what to use instead");
   CHECK(complaint<float, int>(f, "a,b\n" + std::string(101, 'z') + ",2\n") ==
         "bad.csv: line 2: column 1 (a): expected a number, got '" + std::string(100, 'z') + "...'");
   for (const double missing : {-1.0, 0.5, 256.0, 1e300, std::nan("")})
@@ -363,12 +364,18 @@ TEST_CASE("samples with classes") {
     return data::csv<1>(f.write("l.csv", content + '\n'), {.label = "y"});
   };
   CHECK(labels("3 0 10").y == std::vector<std::int32_t>{3, 0, 10});  // class numbers
-  CHECK(labels("3 0 10").class_names.empty());
+  CHECK(labels("3 0 2").class_names == std::vector<std::string>{"0", "1", "2", "3"});
+  CHECK(labels("3 0 2").feature_names == std::vector<std::string>{"x"});
+  CHECK(labels("0 999").class_names.size() == 1000);
+  CHECK(labels("0 1000").class_names.empty());
   CHECK(labels("1 -1 1").y == std::vector<std::int32_t>{1, 0, 1});
   CHECK(labels("10.5 2.50").class_names == std::vector<std::string>{"2.5", "10.5"});
   CHECK(labels("10 2 x").class_names == std::vector<std::string>{"10", "2", "x"});
   CHECK(labels("10.0 +2 2e0 0").y == std::vector<std::int32_t>{10, 2, 2, 0});
-  CHECK(labels("10.0 +2 2e0 0").class_names.empty());
+  CHECK(labels("10.0 +2 2e0 0").class_names.size() == 11);
+  CHECK(error_of([&] {
+          (void)labels("0 3000000000 1");
+        }).ends_with("l.csv: the label '3000000000' is too large for a class number, which others are: list all in class_names"));
   CHECK(labels("1 -1.0 +1 -1 1.0").y == std::vector<std::int32_t>{1, 0, 1, 0, 1});
   CHECK(labels("1 -1.0 +1 -1 1.0").class_names == std::vector<std::string>{"-1", "1"});
   CHECK(labels("true False TRUE false").y == std::vector<std::int32_t>{1, 0, 1, 0});
@@ -383,6 +390,14 @@ TEST_CASE("samples with classes") {
   CHECK(answers({"yes ", " no"}).class_names == std::vector<std::string>{"yes ", " no"});
   CHECK(data::csv<1>(f.write("l.csv", "x,y\n0,0.0\n0,1.0\n"), {.label = "y", .class_names = {"1", "0"}}).y ==
         std::vector<std::int32_t>{1, 0});
+  const auto numbers = labels("2 0 +1.0");
+  const auto again = [&](const std::string& rows) {
+    return data::csv<1>(f.write("l.csv", "y,z,x\n" + rows),
+                        {.features = numbers.feature_names, .label = "y", .class_names = numbers.class_names});
+  };
+  CHECK(again("1,7,5\n2,7,6\n").y == std::vector<std::int32_t>{1, 2});
+  CHECK(values_of(again("1,7,5\n2,7,6\n").x) == std::vector<float>{5, 6});
+  CHECK(error_of([&] { (void)again("3,7,5\n"); }).ends_with("expected one of the classes 0, 1, 2, got '3'"));
   CHECK(error_of([&] { (void)answers({"1", "yes", "1.0"}); }) == "csv: class_names has '1.0' twice");
   int seen = 0;
   for (const auto& b : data::from_tensor_slices(all.x, all.y) | data::batch<4>) seen += b.labels()[1];
@@ -416,6 +431,7 @@ TEST_CASE("samples with numbers to be learnt") {
   const auto houses = data::csv<2, 1>(path, {.targets = {"price"}, .missing = -1});
   CHECK(values_of(houses.x) == std::vector<float>{3, 70, 5, -1});
   CHECK(values_of(houses.y) == std::vector<float>{100.5, 200});
+  CHECK(houses.feature_names == std::vector<std::string>{"rooms", "area"});
   const auto other = data::csv<shape{1}, shape{2}, double>(path, {.targets = {"area", "price"}, .missing = 0});
   CHECK(values_of(other.y) == std::vector<double>{70, 100.5, 0, 200});
   int seen = 0;
@@ -426,7 +442,8 @@ TEST_CASE("samples with numbers to be learnt") {
   };
   CHECK(complaint({.label = "price"}) == "houses.csv: csv<features, targets> has no label: csv<features> has");
   CHECK(complaint({}) == "houses.csv: expected 1 target, got 0");
-  CHECK(complaint({.targets = {"price"}}) == "houses.csv: line 3: column 3 (area): the value is missing, expected a number");
+  CHECK(complaint({.targets = {"price"}}) ==
+        "houses.csv: line 3: column 3 (area): the value is missing, expected a number; .missing sets what to use instead");
 }
 
 TEST_CASE("columns, the length of a record and expansion are limited") {

@@ -213,7 +213,8 @@ class csv_table {
     if constexpr (std::same_as<T, std::string>) {
       to = reader_[column];
     } else if (is_missing(column)) {
-      if (!missing_) fail(column, std::string("the value is missing, expected ") + csv_type_name<T>());
+      if (!missing_)
+        fail(column, std::string("the value is missing, expected ") + csv_type_name<T>() + "; .missing sets what to use instead");
       if (!is_a<T>(*missing_))
         fail(column, std::string("the value is missing, and `missing` is not ") + csv_type_name<T>() + " of this size");
       to = static_cast<T>(*missing_);
@@ -364,18 +365,20 @@ struct csv_sample_options {
   csv_limits limits = {};                     // more columns, longer lines or a stronger compression are errors
 };
 
-/// Samples and their class numbers; y is empty without a label. class_names has the text of each class.
+/// Samples and their class numbers; y is empty without a label. class_names has the text of each class: "0", "1" ... up to the
+/// largest label if labels are class numbers, and none if it is 1,000 or more. feature_names has the columns of x.
 template <class T, shape S>
 struct csv_samples {
   array<T, S> x;
   std::vector<std::int32_t> y;
-  std::vector<std::string> class_names;
+  std::vector<std::string> class_names, feature_names;
 };
-/// Samples and their targets.
+/// Samples and their targets. feature_names has the columns of x.
 template <class T, shape S, shape Target>
 struct csv_targets {
   array<T, S> x;
   array<T, Target> y;
+  std::vector<std::string> feature_names;
 };
 
 namespace detail {
@@ -409,19 +412,30 @@ class csv_classes {
     labels_.push_back(known->second);
   }
 
-  /// Labels and names of the classes.
-  std::pair<std::vector<std::int32_t>, std::vector<std::string>> finish() {
+  /// Labels and names of the classes. Throws strata::error that names the file if labels are class numbers but for one that is
+  /// too large to be one.
+  std::pair<std::vector<std::int32_t>, std::vector<std::string>> finish(const std::filesystem::path& path) {
     if (given_) return {std::move(labels_), std::move(names_)};
     std::vector<double> values(names_.size());
     std::vector<std::int32_t> numbers(names_.size());
-    bool whole = true, numeric = true;
+    bool whole = true, numeric = true, any_fits = false;
+    const std::string* too_large = nullptr;
+    std::int32_t largest = -1;
     for (std::size_t i = 0; i < names_.size(); ++i) {
-      whole = whole && parse_csv_number(names_[i], numbers[i]) == csv_number::good && numbers[i] >= 0;
+      const csv_number fits = parse_csv_number(names_[i], numbers[i]);
       numeric = numeric && parse_csv_number(names_[i], values[i]) == csv_number::good;
+      whole = whole && numeric && values[i] >= 0 && values[i] == std::trunc(values[i]);
+      if (fits == csv_number::good) any_fits = true, largest = std::max(largest, numbers[i]);
+      if (fits != csv_number::good) too_large = &names_[i];
     }
-    if (whole) {
+    if (whole && any_fits && too_large)
+      throw_error({path.string(), ": the label ", strata::detail::quoted(*too_large),
+                   " is too large for a class number, which others are: list all in class_names"});
+    if (whole && !too_large) {
       for (std::int32_t& label : labels_) label = numbers[static_cast<std::size_t>(label)];
-      return {std::move(labels_), {}};
+      std::vector<std::string> texts;
+      for (std::int32_t i = 0; i <= largest && largest < 1000; ++i) texts.push_back(std::to_string(i));
+      return {std::move(labels_), std::move(texts)};
     }
     std::vector<std::size_t> order(names_.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -458,14 +472,15 @@ class csv_classes {
   bool given_;
 };
 
-/// Reads columns of a table as x, and calls also() for each record.
+/// Reads columns of a table as x, stores their names, and calls also() for each record.
 template <class T, shape S, class Also>
 array<T, S> read_csv_features(csv_table& table, const csv_sample_options& o, const std::vector<std::string>& others,
-                              Also&& also) {
+                              std::vector<std::string>& names, Also&& also) {
   const std::vector<std::size_t> columns = o.features.empty() ? table.all_but(others) : table.find(o.features);
   if (columns.size() != std::size_t{S.size()})
     throw_error({table.path().string(), ": expected ", counted(std::size_t{S.size()}, "feature"), " for samples of shape ",
                  strata::detail::shape_text(S), ", got ", table.counted_names(columns)});
+  for (const std::size_t column : columns) names.push_back(table.names()[column]);
   std::vector<T> values;
   while (table.next()) {
     for (const std::size_t column : columns) table.read(column, values.emplace_back());
@@ -483,10 +498,10 @@ csv_samples<T, S> read_csv_samples(const std::filesystem::path& path, const csv_
   std::optional<std::size_t> label;
   if (!o.label.empty()) label = table.find(others = {o.label})[0];
   csv_samples<T, S> samples;
-  samples.x = read_csv_features<T, S>(table, o, others, [&] {
+  samples.x = read_csv_features<T, S>(table, o, others, samples.feature_names, [&] {
     if (label) classes.add(table, *label);
   });
-  std::tie(samples.y, samples.class_names) = classes.finish();
+  std::tie(samples.y, samples.class_names) = classes.finish(path);
   return samples;
 }
 
@@ -499,20 +514,22 @@ csv_targets<T, S, Target> read_csv_targets(const std::filesystem::path& path, co
                 std::to_string(o.targets.size()));
   const std::vector<std::size_t> columns = table.find(o.targets);
   std::vector<T> targets;
-  auto x = read_csv_features<T, S>(table, o, o.targets, [&] {
+  csv_targets<T, S, Target> samples;
+  samples.x = read_csv_features<T, S>(table, o, o.targets, samples.feature_names, [&] {
     for (const std::size_t column : columns) table.read(column, targets.emplace_back());
   });
-  return {std::move(x), array<T, Target>(std::move(targets))};
+  samples.y = array<T, Target>(std::move(targets));
+  return samples;
 }
 }  // namespace detail
 
 /// Samples of a CSV file, with class numbers: `auto iris = csv<4>("iris.csv", {.label = "species"})`, then
 /// `from_tensor_slices(iris.x, iris.y)`; for images `csv<shape{28, 28, 1}>`. If all labels are whole numbers from 0, they are the
 /// class numbers. Other labels are sorted, as numbers or texts, and numbered in this order, unless class_names gives an order:
-/// `csv<4>("test.csv", {.label = "species", .class_names = iris.class_names})` gives another file the same class numbers. A label
-/// is the same however it is spelt: `1`, ` 1.0`, `+1` and `1e0`, or `true` and `True`; class_names then has `1` and `true`.
-/// Throws strata::error with file, line, column and text as csv_rows does, for a label that is not in class_names or is NaN, and
-/// for class_names of which two are the same.
+/// `csv<4>("test.csv", {.features = iris.feature_names, .label = "species", .class_names = iris.class_names})` reads another file
+/// with the same order of columns and the same class numbers. A label is the same however it is spelt: `1`, ` 1.0`, `+1` and
+/// `1e0`, or `true` and `True`; class_names then has `1` and `true`. Throws strata::error with file, line, column and text as
+/// csv_rows does, for a label that is not in class_names or is NaN, and for class_names of which two are the same.
 template <shape S, class T = float>
 csv_samples<T, S> csv(const std::filesystem::path& path, const csv_sample_options& options = {}) {
   return detail::read_csv_samples<T, S>(path, options);
