@@ -36,7 +36,7 @@ class batch_repeat_view : public detail::batch_stage<batch_repeat_view<B>, B> {
   {
     return static_cast<std::size_t>(count_) * this->base_.size();
   }
-  std::string order() const { return order_of_batches(this->base_, strata::detail::text_of({"repeat(", count_, ")"})); }
+  std::string order() const { return detail::order_of_batches(this->base_, strata::detail::text_of({"repeat(", count_, ")"})); }
   /// Each pass counts as full batches, so that the same place in two passes has two positions. Unlike other positions, it holds
   /// for one size of batches only.
   data_position where() const

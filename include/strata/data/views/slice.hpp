@@ -105,7 +105,7 @@ class batch_slice_view : public detail::batch_stage<batch_slice_view<B>, B> {
   {
     return part_.size(this->base_.size());
   }
-  std::string order() const { return order_of_batches(this->base_, part_.order()); }
+  std::string order() const { return detail::order_of_batches(this->base_, part_.order()); }
 
  private:
   /// Skipped samples do not count, so that later stages can count batches.
