@@ -296,7 +296,7 @@ def _():
     cluster = Cluster(1, 1, ['asynchronous', 4, 100000], more_of={('worker', 0): {'BETA_1_PERCENT': '80'}})
     outputs, statuses = cluster.finish(without=[('chief', 0), ('ps', 0)])
     out = outputs[('worker', 0)]
-    check(statuses[('worker', 0)] == 2 and "'beta_1 0.9' there, 'beta_1 0.8' here" in out, out)
+    check(statuses[('worker', 0)] == 2 and "it has 'beta_1 0.9' instead of 'beta_1 0.8'" in out, out)
 
 
 @case('a worker of another run is refused')

@@ -165,8 +165,9 @@ TEST_CASE("on one machine: where there is a secret, a process of the same user n
   member.set("key", "value");
   CHECK(member.get("key", 5s) == "value");
   coordinator_client none(where, "run", control_options{});
-  CHECK(contains(error_of([&] { none.get("key", 3s); }),
-                 to_string(where) + " accepts connections and is silent: it hangs, or has a secret that this process lacks"));
+  CHECK(contains(
+      error_of([&] { none.get("key", 3s); }),
+      to_string(where) + " accepts connections and is silent: it hangs, or has a STRATA_SECRET that this process lacks"));
 }
 
 TEST_CASE("between machines: the same secret trains, another one or none is told what is wrong, and silence costs nothing") {

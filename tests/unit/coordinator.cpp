@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <grpcpp/generic/async_generic_service.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -245,6 +246,12 @@ TEST_CASE("a port in use, and addresses that others can reach") {
   for (const char* host :
        {"192.0.2.1", "0.0.0.0", "127.0.0.1.example.org", "localhost.example.org", "::", "fe80::1", "128.0.0.1", ""})
     CHECK(contains(error_of([&] { coordinator_client({host, 1}, "run"); }), "can be reached from other machines"));
+  const auto why_unknown = [](const char* host) {
+    const std::string why = error_of([&] { coordinator_client({host, 1}, "run"); });
+    return why.substr(std::min(why.find("; and "), why.size()));
+  };
+  CHECK(contains(why_unknown("nowhere.invalid"), "'nowhere.invalid'"));
+  CHECK(why_unknown("192.0.2.1") == "");
   for (const char* host : {"127.0.0.1", "127.1.2.3", "localhost", "LOCALHOST", "::1"})
     CHECK_NOTHROW(coordinator_client({host, 1}, "run"));
 }
@@ -319,8 +326,8 @@ TEST_CASE("members that disagree end together, each naming both") {
   CHECK(steady_clock::now() - began < 15s);  // not 20
   CHECK(first == second);
   CHECK(contains(first,
-                 "worker 1 (rank 1, here, pid 1) does not train what worker 0 (rank 0, here, pid 1) does: 'cluster B' there, "
-                 "'cluster A' here"));
+                 "worker 1 (rank 1, here, pid 1) does not train what worker 0 (rank 0, here, pid 1) does: it has 'cluster B' "
+                 "instead of 'cluster A'"));
 }
 
 TEST_CASE("those that do not come are named") {

@@ -151,7 +151,7 @@ TEST_CASE("late ones that cannot belong to the training") {
   const generations g = complete(3);
   CHECK(!g.refuses_late(worker(1, 3, 77)));
   CHECK(contains(g.refuses_late(worker(1, 3, 77, "other")).value_or(""),
-                 "does not train what the others do: 'the same' there, 'other' here"));
+                 "does not train what the others do: it has 'other' instead of 'the same'"));
   for (const member& m : {worker(1, 4), worker(0, 3), worker(3, 3), worker(-1, 3)})
     CHECK(contains(g.refuses_late(m).value_or(""), "cannot join a training of 3 that is under way"));
 }

@@ -86,8 +86,9 @@ TEST_CASE("a process that disagrees is named with the other one, as long as not 
   CHECK(!m.join(worker(0, 3, 0, "A"), at(0ms)));
   CHECK(!m.join(worker(0, 3, 0, "A"), at(0ms)));  // a message may come twice
   const auto why = m.join(worker(1, 3, 0, "B"), at(0ms));
-  CHECK(why ==
-        "worker 1 (rank 1, node1, pid 101) does not train what worker 0 (rank 0, node0, pid 100) does: 'B' there, 'A' here");
+  CHECK(
+      why ==
+      "worker 1 (rank 1, node1, pid 101) does not train what worker 0 (rank 0, node0, pid 100) does: it has 'B' instead of 'A'");
   CHECK(m.failure() == *why);
   CHECK(m.absent().missing == std::vector<int>{1, 2});
 }

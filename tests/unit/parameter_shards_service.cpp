@@ -181,7 +181,7 @@ TEST_CASE("who trains something else, in another run, or nowhere, is told so") {
   served s;
   s.serve();
   CHECK(error_of([&] { parameter_client<float>({s.where}, s.shards, s.options(0, "run", "other")); }) ==
-        "ps 0 does not train what this process does: 'program' there, 'other' here");
+        "ps 0 does not train what this process does: it has 'program' instead of 'other'");
   CHECK(error_of([&] { parameter_client<float>({s.where}, s.shards, s.options(0, "other")); }) ==
         "ps 0 belongs to another run: the clusters differ, or STRATA_RUN_ID does");
   CHECK(error_of([&] { parameter_client<float>({s.where}, s.shards, s.options(3)); }) ==

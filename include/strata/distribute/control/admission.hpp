@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <openssl/evp.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <iostream>
@@ -11,6 +12,7 @@
 #include <strata/base/error.hpp>
 #include <strata/distribute/control/membership.hpp>
 #include <strata/distribute/endpoint.hpp>
+#include <strata/distribute/sockets/dial.hpp>
 #include <strata/distribute/sockets/same_user.hpp>
 #include <strata/distribute/sockets/tls_stream.hpp>
 #include <strata/distribute/sockets/training_secret.hpp>
@@ -81,13 +83,21 @@ class admission {
     return lets_all_in_ ? protection::none : protection::refused;
   }
 
-  /// Throws strata::error if processes of other machines could come in without a proof.
+  /// Throws strata::error if processes of other machines could come in without a proof. Its text also has why the host has no
+  /// address, if so: its name may be misspelt.
   void refuse_if_open(const endpoint& where) const {
-    if (!identity_ && !lets_all_in_ && !is_loopback(where.host))
-      throw_error({"the control plane at ", to_string(where),
-                   " can be reached from other machines: give all processes one secret in STRATA_SECRET (openssl rand -hex 16 "
-                   "makes one), or certificates in control_options.tls, or set control_options.unprotected on a network that "
-                   "you trust"});
+    if (identity_ || lets_all_in_ || is_loopback(where.host)) return;
+    std::string unknown;
+    try {
+      (void)addresses_of(where, 0, std::chrono::steady_clock::now() + std::chrono::seconds(2));
+    } catch (const communication_error& e) {
+      unknown = text_of({"; and ", e.what()});
+    }
+    throw_error({"the control plane at ", to_string(where),
+                 " can be reached from other machines: give all processes one secret in STRATA_SECRET (openssl rand -hex 16 "
+                 "makes one), or certificates in control_options.tls, or set control_options.unprotected on a network that "
+                 "you trust",
+                 unknown});
   }
   /// Whether any process that reaches this address may come in.
   bool is_open(const endpoint& where) const { return !identity_ && lets_all_in_ && !is_loopback(where.host); }

@@ -60,13 +60,14 @@ inline std::pair<std::string, std::string> differences_of(std::string_view a, st
   return {text(rest[0]), text(rest[1])};
 }
 
-/// The sentence for two processes that do not train the same: it quotes what differs.
-inline std::string disagreement(const std::string& who, const std::string& than, const agreement& there, const agreement& here) {
-  if (there.text == here.text)
+/// The sentence for two processes that do not train the same: it quotes what differs. Several processes print it, so it has
+/// neither "here" nor "there".
+inline std::string disagreement(const std::string& who, const std::string& than, const agreement& its, const agreement& others) {
+  if (its.text == others.text)
     return detail::text_of({who, " does not train what ", than, ": programs and clusters, in words, are the same for ",
-                            there.text.size(), " characters, and differ after them"});
-  const auto [theirs, ours] = differences_of(there.text, here.text);
-  return detail::text_of({who, " does not train what ", than, ": '", theirs, "' there, '", ours, "' here"});
+                            its.text.size(), " characters, and differ after them"});
+  const auto [one, other] = differences_of(its.text, others.text);
+  return detail::text_of({who, " does not train what ", than, ": it has '", one, "' instead of '", other, "'"});
 }
 
 }  // namespace strata::control

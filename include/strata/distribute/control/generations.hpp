@@ -60,7 +60,7 @@ class generations {
     const member known = now_.all().front();
     if (m.size != known.size || m.rank <= 0 || m.rank >= m.size)
       return detail::text_of({to_string(m), " of ", m.size, " cannot join a training of ", known.size, " that is under way"});
-    if (m.agreement != now_.agreed()) return disagreement(to_string(m), "the others do", now_.agreed(), m.agreement);
+    if (m.agreement != now_.agreed()) return disagreement(to_string(m), "the others do", m.agreement, now_.agreed());
     return {};
   }
   /// Whether a late process may have its rank: no other process with that rank is alive.

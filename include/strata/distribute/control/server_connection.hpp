@@ -143,8 +143,8 @@ class server_connection {
   int accepted(io::file_descriptor socket, clock::time_point deadline) const {
     char first = 0;
     if (!wait_for_socket(socket.number(), POLLIN, deadline))
-      throw silent_listener(
-          text_of({to_string(where_), " accepts connections and is silent: it hangs, or has a secret that this process lacks"}));
+      throw silent_listener(text_of(
+          {to_string(where_), " accepts connections and is silent: it hangs, or has a STRATA_SECRET that this process lacks"}));
     if (::recv(socket.number(), &first, 1, MSG_PEEK) <= 0)
       throw not_admitted(text_of({to_string(where_), " does not let this process in: has it the secret of the training?"}));
     return std::move(socket).release();
