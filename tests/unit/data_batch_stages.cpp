@@ -1,10 +1,13 @@
 // take, skip, repeat, map, cache and apply after batch.
 #include <doctest/doctest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <stdexcept>
+#include <strata/base/standard_ranges.hpp>
 #include <strata/concepts/batch_source.hpp>
+#include <strata/data/core/sample_view.hpp>
 #include <strata/data/sources/from_tensor_slices.hpp>
 #include <strata/data/views/apply.hpp>
 #include <strata/data/views/batch.hpp>
@@ -18,6 +21,7 @@
 #include <strata/data/views/shuffle.hpp>
 #include <strata/data/views/skip.hpp>
 #include <strata/data/views/take.hpp>
+#include <strata/data/views/unbatch.hpp>
 #include <utility>
 #include <vector>
 
@@ -59,7 +63,39 @@ struct plain : B {
   void where() const = delete;
   void fill() = delete;
 };
+/// Three batches of two samples: a source that has nothing of strata in it, so that no name is found through its type.
+struct three_equal_batches : std::ranges::view_base {
+  static constexpr shape sample_shape{1}, target_shape{};
+  static constexpr label_kind labels = label_kind::none;
+  static constexpr int batch_size = 2;
+  using value_type = samples<float>;
+  struct iterator {
+    using value_type = samples<float>;
+    using difference_type = std::ptrdiff_t;
+    const float* x;
+    int left;
+
+    value_type operator*() const { return {x, 2}; }
+    iterator& operator++() {
+      --left;
+      return *this;
+    }
+    void operator++(int) { --left; }
+    bool operator==(std::default_sentinel_t) const { return left == 0; }
+  };
+  float x[2] = {1, 2};
+
+  iterator begin() const { return {x, 3}; }
+  std::default_sentinel_t end() const { return {}; }
+};
 }  // namespace
+
+TEST_CASE("stages describe the batches of any source") {
+  const auto order = [](auto view) { return data::detail::order_of(view); };
+  CHECK(order(three_equal_batches{} | data::take(2)) == "batch(2) | take(2)");
+  CHECK(order(three_equal_batches{} | data::repeat(2)) == "batch(2) | repeat(2)");
+  CHECK(order(three_equal_batches{} | data::unbatch) == "batch(2) | unbatch");
+}
 
 TEST_CASE("take, skip and repeat of batches") {
   const auto check = [](auto view, const batches& expected) {
