@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# flags: compiles
 """Each program of bench/ runs with its smallest sizes, from an empty build folder, on a machine whose optional libraries came after
 the first configuration; so do the scripts that drive them, with the peer that is quickly installed. Without optimization."""
 import os
