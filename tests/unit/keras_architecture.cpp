@@ -84,6 +84,9 @@ TEST_CASE("keras architecture: inputs and calls") {
   CHECK(called("Dense", at_inference).type == "sequential<\n    input<4>,\n    dense<4>>");
   CHECK(called("Dropout", at_inference).unknown[0] == "it (Dropout): is called with training=false");
   CHECK(called("BatchNormalization", at_inference).unknown[0] == "it (BatchNormalization): is called with training=false");
+  CHECK(called("Dropout", R"([{"args": [{"class_name": "__keras_tensor__", "config": {"keras_history": ["a", 0, 0]}}],
+                               "kwargs": {"training": false}}])")
+            .type.ends_with("dropout<0.5_r>>"));
   CHECK(called("Dense", "[]").unknown[0] == "it (Dense): reads no layer, and is no input");
 }
 

@@ -27,8 +27,9 @@ struct layer_call {
 
   /// `nodes` is what Keras writes as inbound_nodes, by Keras 2 [[["dense", 0, 0, {}], ...]], by Keras 3 [{"args": ..., "kwargs":
   /// ...}].
-  /// `differs_in_training`: so that training=False is no default.
-  layer_call(const json& nodes, bool differs_in_training) : differs_in_training_(differs_in_training) {
+  /// `trains_otherwise`: the layer, in a fit, computes something else than in a prediction. Keras 2 obeys training=False then,
+  /// too; Keras 3 does not, and writes it for each Dropout.
+  layer_call(const json& nodes, bool trains_otherwise) {
     if (nodes.size() > 1) unknown.push_back("is called several times");
     if (nodes.empty()) return;
     const json& node = nodes.at(0);
@@ -36,7 +37,7 @@ struct layer_call {
       const bool single = !node.empty() && node[0].is_string();
       for (const json& input : single ? json::array({node}) : node) {
         tensor(input);
-        if (input.is_array() && input.size() > 3) options(input[3]);
+        if (input.is_array() && input.size() > 3) options(input[3], trains_otherwise);
       }
       return;
     }
@@ -47,12 +48,10 @@ struct layer_call {
         for (const json& one : argument) tensor(one);
       else
         tensor(argument);
-    options(node.value("kwargs", json()));
+    options(node.value("kwargs", json()), false);
   }
 
  private:
-  bool differs_in_training_;
-
   void tensor(const json& t) {
     const bool by_object = t.is_object() && t.value("class_name", "") == "__keras_tensor__";
     const json& history = by_object ? t.at("config").at("keras_history") : t;
@@ -63,9 +62,9 @@ struct layer_call {
     if (history[2] != 0) unknown.push_back("is called with " + shown(history) + ", not the first output of a layer");
     inputs.push_back(history[0].get<std::string>());
   }
-  void options(const json& by_name) {
+  void options(const json& by_name, bool obeys_training) {
     for (const auto& [name, value] : by_name.items())
-      if (!value.is_null() && (value != false || (name == "training" && differs_in_training_)))
+      if (!value.is_null() && (value != false || (name == "training" && obeys_training)))
         unknown.push_back("is called with " + name + "=" + shown(value));
   }
 };
