@@ -8,8 +8,8 @@ using namespace strata;
 auto check(data::array<float, shape{2, 2, 1}> images) {
   auto view = data::from_tensor_slices(images);
 #ifdef TWIN
-  return view | data::batch<2> | data::cache();
+  return data::cache(view | data::batch<2>);
 #else
-  return view | data::random_flip() | data::batch<2> | data::cache();
+  return data::cache(view | data::random_flip() | data::batch<2>);
 #endif
 }
