@@ -143,7 +143,7 @@ TEST_CASE("hdf5: texts that a file names many times are added up before one of t
 
   // The first descriptor, its length and the address of the text, stands for all others, too.
   const std::byte first[] = {std::byte(length & 255), std::byte(length >> 8), std::byte{0}, std::byte{0}};
-  const auto at = std::ranges::search(bytes, first).begin();
+  const auto at = std::search(bytes.begin(), bytes.end(), std::begin(first), std::end(first));
   REQUIRE(at != bytes.end());
   for (std::size_t k = 1; k < times; ++k) std::copy_n(at, descriptor, at + std::ptrdiff_t(k * descriptor));
   const hdf5_file file("some file", bytes);

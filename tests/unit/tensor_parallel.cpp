@@ -333,7 +333,7 @@ TEST_CASE("metrics of divided classes: a prediction that is nan or infinite coun
   using last = layout_map<rule<"dense", by_classes>>;
   constexpr float infinity = std::numeric_limits<float>::infinity();
   for (const float value : {std::nanf(""), infinity, -infinity, 0.5f})
-    for (const std::size_t at : {0, 3, 7}) {
+    for (const std::size_t at : {0u, 3u, 7u}) {
       CAPTURE(value);
       CAPTURE(at);
       const std::vector<double> expected = measured(one_device{}, at, value);
