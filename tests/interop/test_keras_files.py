@@ -295,16 +295,21 @@ def functional():
     return keras.Model(start, layers.Softmax()(layers.Dense(4)(h)))
 
 
+IMAGE = (6, 6, 2)
+
+
+def after(shape, *more):
+    return keras.Sequential([keras.Input(shape), *more])
+
+
+def joined(layer, *branches):
+    start = keras.Input(IMAGE)
+    return keras.Model(start, layer([branch(start) for branch in branches]))
+
+
 def options_by_shape():
     """Small models whose options mean something only together with the shape at that layer."""
-    image, row = (6, 6, 2), (8,)
-
-    def after(shape, *more):
-        return keras.Sequential([keras.Input(shape), *more])
-
-    def joined(layer, *branches):
-        start = keras.Input(image)
-        return keras.Model(start, layer([branch(start) for branch in branches]))
+    image, row = IMAGE, (8,)
 
     conv = layers.Conv2D
     return {
@@ -323,14 +328,7 @@ def options_by_shape():
 
 def refused_by_shape():
     """Models that strata cannot express because of a shape, each with what is said of them."""
-    image = (6, 6, 2)
-
-    def after(shape, *more):
-        return keras.Sequential([keras.Input(shape), *more])
-
-    def joined(layer, *branches):
-        start = keras.Input(image)
-        return keras.Model(start, layer([branch(start) for branch in branches]))
+    image = IMAGE
 
     conv = layers.Conv2D
     return {

@@ -368,8 +368,7 @@ auto open_images(const files::path& folder, image_folder_options options, const 
 ///
 /// What is left out is counted by left_out(): images of other formats or beside the sub-folders, sub-folders without images or
 /// not in class_names, links to folders that are not followed; and what is harmless: other files, those that macOS keeps beside
-/// images
-/// (._x.jpg), hidden sub-folders. A line on std::clog, once for each folder, names what is not harmless.
+/// images (._x.jpg), hidden sub-folders. A line on std::clog, once for each folder, names what is not harmless.
 ///
 /// Throws strata::error, with the folder or file, if there is no such folder, no image in it, no sub-folder for one of
 /// class_names, one of class_names twice, or no file in the subset; and, when a file is read, if it is not an image or is
