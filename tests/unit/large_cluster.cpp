@@ -115,8 +115,8 @@ TEST_CASE("1,024 processes, one with another seed: all are told which one") {
   REQUIRE(outcomes.size() == 1);
   CHECK(outcomes[0].second == size_of_cluster);
   CHECK(contains(outcomes[0].first, " does not train what "));
-  CHECK(contains(outcomes[0].first, "'seed 5' "));
-  CHECK(contains(outcomes[0].first, "'seed 6' "));
+  CHECK(contains(outcomes[0].first, "'seed 5'"));
+  CHECK(contains(outcomes[0].first, "'seed 6'"));
   CHECK(outcomes[0].first.size() < 300);
 }
 
