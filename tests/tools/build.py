@@ -64,11 +64,12 @@ class Test:
 
 
 class Build:
-    def __init__(self, compiler, sanitizer="", compilers=None, newest="", kinds=None, but=(), lines=True, sanitizers_follow=False):
-        """kinds: what the names of its tests begin with, None for all, without those that begin with one of `but`. lines: whether a sanitizer's report names lines besides functions, which
-        takes a third longer to compile. sanitizers_follow: another build runs all of its tests under AddressSanitizer."""
+    def __init__(self, compiler, sanitizer="", compilers=None, newest="", kinds=None, but=(), lines=True, sanitizers_follow=False, distributes=True):
+        """kinds: what the names of its tests begin with, None for all, without those that begin with one of `but`. lines: whether a
+        sanitizer's report names lines besides functions, which takes a third longer to compile. sanitizers_follow: another build runs all
+        of its tests under AddressSanitizer. distributes: False without the unit tests of what is between processes."""
         self.compiler, self.sanitizer, self.sanitizers_follow = compiler, sanitizer, sanitizers_follow
-        self.kinds, self.but = kinds, but
+        self.kinds, self.but, self.distributes = kinds, but, distributes
         self.label = f"{compiler} {sanitizer}".strip()
         self.folder = Path("build/tests") / re.sub("[ ,]", "-", self.label)
         self.options = ["-Dtests=enabled", f"-Dexamples={'disabled' if sanitizer else 'enabled'}", "-Dbench=disabled"]
@@ -118,7 +119,9 @@ class Build:
     def select(self, filters):
         """A program of several files is chosen only where all of them are; otherwise each file has its own. Where sanitizers follow, what
         they run is only compiled."""
-        every = [t for t in self.introspect("tests") if self.has(t["name"])]
+        every = [t for t in self.introspect("tests") if self.has(t)]
+        if not self.distributes:
+            every = [t for t in every if not (source := self.source_of(t)) or not source.distributes]
         if self.sanitizer:
             every = [t for t in every if self.is_for_sanitizer(t, filters)]
         chosen = [t for t in every if not filters or any(f in t["name"] for f in filters)]
@@ -133,15 +136,20 @@ class Build:
         files = {t["id"]: [os.path.relpath(f, self.folder.resolve()) for f in t["filename"]] for t in self.introspect("targets")}
         self.tests = [Test(self, t, [file for target in t["depends"] for file in files[target]]) for t in chosen]
 
-    def has(self, name):
-        return name.startswith(tuple(self.kinds or [""])) and not name.startswith(tuple(self.but))
+    def has(self, test):
+        """A test that has to be named is chosen by more than its kind."""
+        kinds = [kind for kind in self.kinds or [""] if "/" in kind or "strata:only_if_named" not in test["suite"]]
+        return test["name"].startswith(tuple(kinds)) and not test["name"].startswith(tuple(self.but))
+
+    @staticmethod
+    def source_of(test):
+        file = Path(f"tests/{test['name']}.cpp")
+        return sources.Source(Path(), file) if file.exists() else None
 
     def is_for_sanitizer(self, test, filters):
         """Filters may ask AddressSanitizer for what takes it too long otherwise."""
-        file = Path(f"tests/{test['name']}.cpp")
-        if not file.exists():
-            return "thread" not in self.sanitizer
-        return sources.Source(Path(), file).is_for(self.sanitizer) or ("thread" not in self.sanitizer and bool(filters))
+        is_thread, source = "thread" in self.sanitizer, self.source_of(test)
+        return source.is_for(self.sanitizer) or (bool(filters) and not is_thread) if source else not is_thread
 
     def compile(self):
         """All that the tests depend on, with what waiting tests need first."""

@@ -15,6 +15,8 @@ SLOW_WITH_ADDRESSES = re.compile(r"cpu_(conv_pool|convolution_(groups|lanewise|w
 LONG = re.compile(r"cpu_(conv_pool|convolution_winograd)$")
 # Files that include much have most in common with each other.
 COMPUTES = re.compile(r'^#include ("(cpu_|gradient|fake_|layer_)|<strata/(strata|cpu/|reference/|network/|program/|train/))', re.M)
+# What is between processes, or divides a network: people who try the library run the examples of it instead, see suite.py.
+DISTRIBUTES = re.compile(r"<strata/distribute/(control|sockets|wire|parameter_server|resolvers|cluster|communicators/(tcp|shared)|synchronous/|elastic|multi_worker|process_memory|pipeline|tensor_parallel|placed|zero)")
 # These do less under a sanitizer, or nothing.
 DIFFERS_WITH_SANITIZERS = re.compile(r"repetitions\.hpp|count_allocations\.hpp|__SANITIZE|__has_feature")
 # Nothing, for clang++'s sanitizers do not let them replace operator new: all that follows their includes.
@@ -50,7 +52,13 @@ class Source:
             return "kernels"
         if sanitizer == "none" and DIFFERS_WITH_SANITIZERS.search(self.text):
             return "repeating"
+        if sanitizer == "none" and self.distributes:
+            return "plain"
         return "computing" if COMPUTES.search(self.text) and not self.needs else "plain"
+
+    @property
+    def distributes(self):
+        return not self.flags and ("grpc" in self.needs or bool(DISTRIBUTES.search(self.text)))
 
     def programs(self, folder):
         """The stems of the programs in `folder` whose names stand in a test_*.py, as 'worker' or interop_csv, or in what it stands on: the
@@ -101,14 +109,14 @@ def group(sources, sanitizer, libraries):
     alike = defaultdict(list)
     for source in sources:
         if source.can_be_joined() and source.is_for(sanitizer) and set(source.needs.split()) <= set(libraries):
-            alike[source.flavour(sanitizer), source.flags].append(source)
-    for (flavour, flags), members in alike.items():
+            alike[source.flavour(sanitizer), source.flags, sanitizer == "none" and source.distributes].append(source)
+    for (flavour, flags, distributes), members in alike.items():
         members.sort(key=lambda source: source.needs)
         lengths = [len(source.text.splitlines()) for source in members]
         programs = max(math.ceil(len(members) / FILES_TOGETHER), math.ceil(sum(lengths) / LINES_TOGETHER))
         before = 0
         for source, length in zip(members, lengths):
-            source.group = "_".join([flavour, *re.findall(r"\w+", flags), str(before * programs // sum(lengths) + 1)])
+            source.group = "_".join([*["distribute"] * distributes, flavour, *re.findall(r"\w+", flags), str(before * programs // sum(lengths) + 1)])
             before += length
         sizes = Counter(source.group for source in members)
         for source in members:

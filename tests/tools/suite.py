@@ -13,9 +13,9 @@ from schedule import Schedule
 
 TIMES = Path("build/tests/times")
 # What shows that the library works with the compiler at hand, in ten minutes of two cores.
-FOR_PEOPLE = ["unit", "static", "must_fail", "snippets", "examples/all", "examples/quickstart", "examples/two_files"]
+FOR_PEOPLE = ["unit", "static", "must_fail", "snippets/first_pages", "examples/all", "examples/quickstart", "examples/two_files"]
 FOR_PEOPLE += ["distributed/test_multi_worker", "distributed/test_launch"]
-TOO_LONG_FOR_PEOPLE = ["must_fail/twins", "unit/cpu_conv_pool", "unit/cpu_convolution_winograd"]
+TOO_LONG_FOR_PEOPLE = ["must_fail/twins", "unit/cpu_conv_pool", "unit/cpu_convolution_winograd", "unit/cpu_padding"]
 # What a full run builds with clang++, in two thirds of g++'s time; g++ then only compiles examples. These come first,
 # because the tests of processes wait for time to pass.
 OF_CLANG = ["distributed", "interop", "examples", "reference"]
@@ -31,7 +31,7 @@ def builds(arguments):
     if arguments.sanitize:
         return [sanitized(arguments.sanitize)]
     if not arguments.all and not arguments.filters:
-        return [Build(arguments.compiler or gxx, kinds=FOR_PEOPLE, but=TOO_LONG_FOR_PEOPLE)]
+        return [Build(arguments.compiler or gxx, kinds=FOR_PEOPLE, but=TOO_LONG_FOR_PEOPLE, distributes=False)]
     if arguments.compiler:
         return [Build(arguments.compiler)]
     newest = os.environ.get("NEWEST_CLANG", "")

@@ -109,24 +109,27 @@ def selected(filters, **options):
     tests = [introspected("unit/a", "a", "unit"), introspected("unit/a", "joined", "together", "run_by_sanitizers"),
              introspected("unit/plain_1 g++", "static/run", "only_compiled"), introspected("unit/b", "b", "unit"),
              introspected("must_fail/c g++", "must_fail/run", "must_fail", "judged_alone"),
-             introspected("must_fail/all g++", "must_fail/run", "must_fail", "judged_together")]
-    targets = [{"id": name, "filename": [name]} for name in ("a", "b", "joined")]
+             introspected("must_fail/all g++", "must_fail/run", "must_fail", "judged_together"),
+             introspected("snippets/first g++", "snippets/run", "only_if_named"), introspected("unit/wire", "wire", "unit")]
+    targets = [{"id": name, "filename": [name]} for name in ("a", "b", "joined", "wire")]
     build.introspect = {"tests": tests, "targets": targets}.get
     build.select(filters)
     return sorted((t.name, t.command[0]) for t in build.tests)
 
 
-full = [("must_fail/all g++", "must_fail/run"), ("unit/b", "b"), ("unit/plain_1 g++", "static/run")]
+full = [("must_fail/all g++", "must_fail/run"), ("unit/b", "b"), ("unit/plain_1 g++", "static/run"), ("unit/wire", "wire")]
 report("where sanitizers follow, what they run is compiled", selected([], sanitizers_follow=True) == full, selected([], sanitizers_follow=True))
-full = [("must_fail/all g++", "must_fail/run"), ("unit/a", "joined"), ("unit/b", "b")]
+full = [("must_fail/all g++", "must_fail/run"), ("unit/a", "joined"), ("unit/b", "b"), ("unit/wire", "wire")]
 report("otherwise it runs", selected([]) == full, selected([]))
 some = [("must_fail/c g++", "must_fail/run"), ("unit/b", "b")]
 report("what a filter picks is judged alone", selected(["unit/b", "must_fail/c"]) == some, selected(["unit/b", "must_fail/c"]))
 parts = selected([], kinds=["must_fail"]) + selected([], but=["must_fail"])
-report("two builds can share the kinds", sorted(parts) == selected([]) and len(parts) == 3, parts)
+report("two builds can share the kinds", sorted(parts) == selected([]) and len(parts) == 4, parts)
 
-people = selected([], kinds=["unit/b", "must_fail"])
-report("a kind may be a single test", people == [("must_fail/all g++", "must_fail/run"), ("unit/b", "b")], people)
+some = selected([], kinds=["unit/b", "must_fail", "snippets"])
+report("a kind may be a single test", some == [("must_fail/all g++", "must_fail/run"), ("unit/b", "b")], some)
+some = selected([], kinds=["unit/wire", "snippets/first"], distributes=False)
+report("a part of another test has to be named, and what is between processes is left out", some == [("snippets/first g++", "snippets/run")], some)
 
 with tempfile.TemporaryDirectory() as folder:
     build = Build("g++")
