@@ -88,6 +88,9 @@ TEST_CASE("sizes with and without drop_remainder") {
   CHECK((counted(10) | data::batch<4, data::drop_remainder>).size() == 2);
   CHECK(sizes(counted(8) | data::batch<4>) == std::vector{4, 4});
   CHECK(sizes(counted(8) | data::batch<4, data::drop_remainder>) == std::vector{4, 4});
+  CHECK((counted(8) | data::batch<4>).size() == 2);
+  CHECK((counted(9) | data::batch<4>).size() == 3);
+  CHECK((counted(8) | data::batch(4)).size() == 2);
   CHECK(sizes(counted(5) | data::batch<1>) == std::vector{1, 1, 1, 1, 1});
   CHECK(sizes(counted(5) | data::batch<5>) == std::vector{5});
 }

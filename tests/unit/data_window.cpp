@@ -72,6 +72,9 @@ TEST_CASE("samples of shape (Size, S...) with the label of the last one, also sh
         CHECK(b.x()[6 * k + 2 * row + 1] == -b.x()[6 * k + 2 * row]);
       }
   CHECK(count == 7);
+  const auto overlapping = series(9) | data::window<3>({.shift = 1});
+  for (std::size_t i = 0; i < overlapping.size(); ++i)
+    CHECK(overlapping.rows().label(data::detail::index_at(overlapping, i, 0)) == int(i) + 2);
   auto hot = series(5) | data::one_hot<5> | data::window<2>() | data::batch<2>;
   const samples<float> b = *hot.begin();
   CHECK(b.targets()[1] == 1);
