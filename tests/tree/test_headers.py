@@ -12,8 +12,8 @@ FORBIDDEN = {
     "no header but interop/event_file.hpp reads the time of day":
         re.compile(r"system_clock|high_resolution_clock|CLOCK_REALTIME|gettimeofday|\btime\(nullptr\)"),
     # They follow the locale of the program, where files, messages between processes and comparisons must not. detail::formatted and
-    # text_of write numbers, std::from_chars reads them.
-    "no header but base/text.ipp formats or reads numbers by the locale":
+    # text_of write numbers, detail::read_number reads them.
+    "no header but base/text.ipp and base/read_number.hpp formats or reads numbers by the locale":
         re.compile(r"\b(f|v|s|d|vs|vf|vd|sn|vsn|as|vas)?(printf|scanf)\(|\bstrto\w+\(|\bato(i|l|ll|f)\(|\bstrftime\(|\bput_time\(|"
                    r"\bsto(i|l|ll|ul|ull|f|d|ld)\(|\b(to|is)(lower|upper|alpha|digit|space|alnum|print|punct)\("),
     "no header but callbacks/logging.hpp, which chooses the locale C, has a stream of strings": re.compile(r"\bi?o?stringstream\b"),

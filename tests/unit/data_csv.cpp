@@ -173,6 +173,12 @@ TEST_CASE("numbers, and what is none") {
   CHECK(number(0.f, "1e-41") == 1e-41f);
   CHECK(number(0.0, "1e-400") == 0.0);
   CHECK(number(0.0, "-1e-9999") == 0.0);
+  CHECK(std::signbit(*number(0.0, "-1e-9999")));
+  const std::string zeros(6000, '0');
+  CHECK(number(0.0, "0." + zeros + "1") == 0.0);
+  CHECK(number(0.f, "1" + zeros + "e-6050") == 0.f);
+  CHECK(!number(0.f, "1" + zeros + "e-5900"));
+  CHECK(!number(0.0, "0." + zeros + "1e7000"));
   CHECK(number(0.0, "4.9e-324") == std::numeric_limits<double>::denorm_min());
   CHECK(number(0.0, "inf") == std::numeric_limits<double>::infinity());
   CHECK(std::isnan(*number(0.f, "NaN")));

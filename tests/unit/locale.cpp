@@ -14,6 +14,7 @@
 #include <optional>
 #include <sstream>
 #include <strata/base/json.hpp>
+#include <strata/base/read_number.hpp>
 #include <strata/callbacks/csv_logger.hpp>
 #include <strata/callbacks/lambda_callback.hpp>
 #include <strata/callbacks/model_checkpoint.hpp>
@@ -148,4 +149,13 @@ TEST_CASE("a trace is JSON in every locale") {
                      profiler{{.skipped_steps = 0, .trace = folder / "trace.json", .prints = false}});
   std::ifstream file(folder / "trace.json");
   CHECK(nlohmann::json::accept(std::string(std::istreambuf_iterator<char>(file), {})));
+}
+
+TEST_CASE("reals are read with a point in every locale") {
+  const german locale;
+  if (!locale) return;
+  const std::string text = "0.5,5";
+  double value = 0;
+  CHECK(detail::read_real(text.data(), text.data() + text.size(), value).ptr == text.data() + 3);
+  CHECK(value == 0.5);
 }

@@ -1,24 +1,10 @@
 // Definitions of text.hpp.
 #pragma once
-#include <locale.h>
-
 #include <charconv>
 #include <cstdio>
+#include <strata/base/c_locale.hpp>
 
 namespace strata::detail {
-
-/// While it lives, this thread has the locale C.
-class c_locale {
-  ::locale_t before_;
-
- public:
-  c_locale() {
-    static const ::locale_t c = ::newlocale(LC_ALL_MASK, "C", nullptr);
-    before_ = ::uselocale(c);
-  }
-  c_locale(const c_locale&) = delete;
-  ~c_locale() { ::uselocale(before_); }
-};
 
 STRATA_FUNCTION std::string formatted(const char* pattern, ...) {
   const c_locale guard;

@@ -1,12 +1,12 @@
 // A training_position as text: names and values, for snapshots and for processes that join late.
 #pragma once
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <map>
 #include <optional>
 #include <strata/base/error.hpp>
 #include <strata/base/exact_text.hpp>
+#include <strata/base/read_number.hpp>
 #include <strata/train/training_position.hpp>
 #include <string>
 #include <string_view>
@@ -44,7 +44,7 @@ inline std::string difference_of(const std::vector<std::string>& theirs, const s
 /// Returns false if the text is not such a number.
 template <class Number>
 bool read_exact(std::string_view text, Number& value) {
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto [end, failure] = read_number(text.data(), text.data() + text.size(), value);
   return failure == std::errc{} && end == text.data() + text.size();
 }
 

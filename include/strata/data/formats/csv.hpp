@@ -15,6 +15,7 @@
 #include <numeric>
 #include <optional>
 #include <strata/base/error.hpp>
+#include <strata/base/read_number.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/base/shape_text.hpp>
 #include <strata/base/text.hpp>
@@ -75,6 +76,19 @@ inline std::string_view without_blanks(std::string_view text) {
 
 enum class csv_number { good, no_number, too_large };
 
+/// Whether a decimal number, not 0, is 1 or more, without its sign.
+inline bool is_at_least_one(std::string_view number) {
+  const std::size_t end = std::min(number.find_first_of("eE"), number.size()), point = std::min(number.find('.'), end);
+  const std::size_t first = number.find_first_of("123456789");
+  // The power of ten that the first digit counts, without the exponent.
+  const auto power = static_cast<std::int64_t>(point) - static_cast<std::int64_t>(first) - (first < point ? 1 : 0);
+  std::int64_t exponent = 0;
+  const bool negative = end + 1 < number.size() && number[end + 1] == '-';
+  for (std::size_t i = end; i < number.size(); ++i)
+    if (number[i] >= '0' && number[i] <= '9' && exponent < (std::int64_t{1} << 50)) exponent = 10 * exponent + (number[i] - '0');
+  return power + (negative ? -exponent : exponent) >= 0;
+}
+
 /// Reads the whole text as a number. A number below the smallest one becomes 0, as in other programs.
 template <class T>
 csv_number parse_csv_number(std::string_view text, T& to) {
@@ -87,23 +101,12 @@ csv_number parse_csv_number(std::string_view text, T& to) {
     to = yes;
     return csv_number::good;
   } else {
-    const auto [stop, code] = std::from_chars(begin, end, to);
+    const auto [stop, code] = strata::detail::read_number(begin, end, to);
     if (stop != end || code == std::errc::invalid_argument) return csv_number::no_number;
     if (code == std::errc{}) return csv_number::good;
-    if constexpr (std::floating_point<T>) {
-      // Too large or too small.
-      long double wide = 0;
-      if (std::from_chars(begin, end, wide).ec != std::errc{}) {
-        const std::size_t exponent = text.find_first_of("eE");
-        if (exponent == text.npos || exponent + 1 == text.size() || text[exponent + 1] != '-') return csv_number::too_large;
-        wide = 0;
-      }
-      constexpr auto largest = static_cast<long double>(std::numeric_limits<T>::max());
-      if (wide > largest || wide < -largest) return csv_number::too_large;
-      to = static_cast<T>(wide);
-      return csv_number::good;
-    }
-    return csv_number::too_large;
+    if (!std::floating_point<T> || is_at_least_one(text)) return csv_number::too_large;
+    to = static_cast<T>(text[0] == '-' ? -0.f : 0.f);
+    return csv_number::good;
   }
 }
 
