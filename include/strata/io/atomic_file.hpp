@@ -17,6 +17,7 @@
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
 #include <strata/io/file_lock.hpp>
+#include <strata/io/flush.hpp>
 #include <strata/io/temporary_files.hpp>
 #include <strata/io/without_size_signal.hpp>
 #include <string>
@@ -82,7 +83,7 @@ class atomic_file {
 
   /// When it returns, the file is at its place and survives a crash of the machine.
   void commit() {
-    if (::fsync(file_.number()) != 0) fail(errno);
+    if (!flush_to_disk(file_)) fail(errno);
     if (temporary_.empty() && !name(path_)) {
       if (errno != EEXIST) fail(errno);
       // Only a rename replaces a file, and it needs a name. The lock keeps others from removing it.

@@ -1,13 +1,13 @@
 // A rename that survives a crash of the machine.
 #pragma once
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
+#include <strata/io/flush.hpp>
 
 namespace strata::io {
 
@@ -19,7 +19,7 @@ inline std::filesystem::path folder_of(const std::filesystem::path& file) {
 inline void flush_folder_of(const std::filesystem::path& file) {
   const file_descriptor opened(::open(folder_of(file).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // Some file systems cannot flush a directory, and some directories may not be read.
-  if (opened && ::fsync(opened.number()) != 0 && errno != EINVAL && errno != ENOTSUP && errno != EROFS)
+  if (opened && !flush_to_disk(opened) && errno != EINVAL && errno != ENOTSUP && errno != EROFS)
     fail_on_file("flush the directory of", file, errno);
 }
 

@@ -57,7 +57,9 @@ class file_window {
     if (::fstat(file_.number(), &status) != 0) fail_on_file("read", path_, errno);
     if (S_ISDIR(status.st_mode)) fail_on_file("read", path_, EISDIR);
     refuse_lfs_pointer(path_, file_);
+#ifdef POSIX_FADV_SEQUENTIAL
     (void)::posix_fadvise(file_.number(), 0, 0, POSIX_FADV_SEQUENTIAL);  // a hint: it may fail
+#endif
     inflater_.reset();
     if (format != compression::none) inflater_ = std::make_unique<inflater>(format);
     to_inflate_ = {};

@@ -21,6 +21,18 @@ class without_size_signal {
     sigaddset(&set, SIGXFSZ);
     return set;
   }
+  static void take_pending() {
+    const sigset_t set = only_that();
+#ifdef __APPLE__  // which has no sigtimedwait
+    sigset_t pending;
+    int taken = 0;
+    if (sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1) (void)sigwait(&set, &taken);
+#else
+    const timespec at_once{};
+    while (::sigtimedwait(&set, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+#endif
+  }
 
  public:
   without_size_signal() {
@@ -36,10 +48,7 @@ class without_size_signal {
   ~without_size_signal() {
     if (!active_) return;
     const int code = errno;
-    const sigset_t set = only_that();
-    const timespec at_once{};
-    while (::sigtimedwait(&set, nullptr, &at_once) < 0 && errno == EINTR) {
-    }
+    take_pending();
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
     errno = code;
   }

@@ -109,7 +109,12 @@ class sidecar_evaluator {
   static std::optional<version> version_of(const std::filesystem::path& file) {
     struct stat status{};
     if (::stat(file.c_str(), &status) != 0) return {};
-    return version{status.st_ino, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+#ifdef __APPLE__
+    const timespec changed = status.st_mtimespec;
+#else
+    const timespec changed = status.st_mtim;
+#endif
+    return version{status.st_ino, status.st_size, changed.tv_sec, changed.tv_nsec};
   }
   std::optional<long> step_of_snapshot() const {
     const safetensors_file opened(file_);

@@ -16,6 +16,7 @@
 #include <strata/io/durable_rename.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
+#include <strata/io/flush.hpp>
 #include <strata/io/mapped_file.hpp>
 #include <strata/io/safetensors.hpp>
 #include <strata/io/snapshot_files.hpp>
@@ -50,7 +51,7 @@ inline void write_unfinished_snapshot(const std::filesystem::path& beside, resum
   const io::mapped_file written(beside);
   sum = checksum_of(written.bytes());
   const auto place = off_t(written.bytes().size() - sizeof sum);
-  if (::pwrite(opened.number(), &sum, sizeof sum, place) != sizeof sum || ::fsync(opened.number()) != 0)
+  if (::pwrite(opened.number(), &sum, sizeof sum, place) != sizeof sum || !io::flush_to_disk(opened))
     io::fail_on_file("write", beside, errno);
 }
 
