@@ -20,7 +20,6 @@
 #include <strata/distribute/parameter_server/parameter_snapshots.hpp>
 #include <strata/distribute/parameter_server/server_session.hpp>
 #include <strata/distribute/resolvers/explicit_cluster.hpp>
-#include <strata/distribute/tasks/run_tasks.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <strata/optimizers/sgd.hpp>
 #include <string>
@@ -516,46 +515,6 @@ TEST_CASE("hostile bytes: hundreds of calls that are nearly right, or not at all
 }
 
 namespace {
-struct nothing {
-  static constexpr auto name = "nothing";
-  using argument = int;
-  using result = int;
-  int operator()(int) const { return 0; }
-};
-/// Ends the first call after 1.5 s as if the network did, the others as if all work were done.
-struct unreachable_chief : grpc::CallbackGenericService {
-  std::atomic<int> calls = 0;
-  struct call : grpc::ServerGenericBidiReactor {
-    explicit call(bool is_first) {
-      if (is_first) std::this_thread::sleep_for(1500ms);
-      Finish(is_first ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "the network") : grpc::Status::OK);
-    }
-    void OnDone() override { delete this; }
-  };
-  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override { return new call(++calls == 1); }
-};
-}  // namespace
-
-TEST_CASE("a chief that is out of reach after longer than start_timeout is waited for, one that never comes is not") {
-  unreachable_chief service;
-  const endpoint where = free_endpoint();
-  const std::string address = to_string(where);
-  auto server = std::make_unique<detail::guarded_server>(where, "the chief", service, control_options{}, detail::server_limits{},
-                                                         std::make_shared<detail::callers>());
-  const cluster members = explicit_cluster{.chief = {address}, .worker = {"127.0.0.1:1"}, .task = {role::worker, 0}}();
-  CHECK(error_of([&] { run_tasks(members, {.start_timeout = 1s, .retry_for = 10s}, nothing{}); }) == "no error");
-  CHECK(service.calls == 2);
-  server.reset();
-  std::vector<std::string> told;
-  run_tasks_options patient{.start_timeout = 3s, .retry_for = 10s};
-  patient.control.on_waiting = [&](const std::string& what) { told.push_back(what); };
-  CHECK(error_of([&] {
-          run_tasks(members, patient, nothing{});
-        }).starts_with("run_tasks: chief 0 at " + address + " does not answer: "));
-  CHECK(told == std::vector<std::string>{"run_tasks waits for chief 0 at " + address + ": 2 s of 3 s"});
-}
-
-namespace {
 /// Ends each call as if the network did.
 struct fleeting_service : grpc::CallbackGenericService {
   struct call : grpc::ServerGenericBidiReactor {
@@ -569,7 +528,6 @@ struct fleeting_service : grpc::CallbackGenericService {
 TEST_CASE("a listener of waits may throw: the call has ended before the exception leaves") {
   fleeting_service service;
   const endpoint where = free_endpoint();
-  const std::string address = to_string(where);
   // A call does not begin, unless it comes before what the server says of streams.
   const detail::guarded_server server(where, "the server", service, control_options{}, detail::server_limits{.streams = 0},
                                       std::make_shared<detail::callers>());
@@ -583,9 +541,5 @@ TEST_CASE("a listener of waits may throw: the call has ended before the exceptio
     }
     CHECK(why == "impatient");
   });
-  run_tasks_options options;
-  options.control.on_waiting = impatient;
-  const cluster members = explicit_cluster{.chief = {address}, .worker = {"127.0.0.1:1"}, .task = {role::worker, 0}}();
-  CHECK(error_of([&] { run_tasks(members, options, nothing{}); }) == "impatient");
   joins.join();
 }
