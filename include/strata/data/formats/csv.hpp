@@ -368,8 +368,8 @@ struct csv_sample_options {
   csv_limits limits = {};                     // more columns, longer lines or a stronger compression are errors
 };
 
-/// Samples and their class numbers; y is empty without a label. class_names has the text of each class: "0", "1" ... up to the
-/// largest label if labels are class numbers, and none if it is 1,000 or more. feature_names has the columns of x.
+/// Samples and their class numbers; y is empty without a label. class_names has the text of each class, "0", "1" ... if labels
+/// are class numbers and each of them occurs; with a gap it is empty. feature_names has the columns of x.
 template <class T, shape S>
 struct csv_samples {
   array<T, S> x;
@@ -437,7 +437,8 @@ class csv_classes {
     if (whole && !too_large) {
       for (std::int32_t& label : labels_) label = numbers[static_cast<std::size_t>(label)];
       std::vector<std::string> texts;
-      for (std::int32_t i = 0; i <= largest && largest < 1000; ++i) texts.push_back(std::to_string(i));
+      const bool each_occurs = static_cast<std::size_t>(largest) + 1 == names_.size();
+      for (std::int32_t i = 0; i <= largest && each_occurs; ++i) texts.push_back(std::to_string(i));
       return {std::move(labels_), std::move(texts)};
     }
     std::vector<std::size_t> order(names_.size());
