@@ -4,11 +4,26 @@
 #ifdef __APPLE__
 #include <xlocale.h>
 #endif
+#ifdef _WIN32
+#include <string>
+#endif
 
 namespace strata::detail {
 
 /// While it lives, this thread has the locale C.
 class c_locale {
+#ifdef _WIN32
+  int had_own_ = ::_configthreadlocale(_ENABLE_PER_THREAD_LOCALE);
+  std::string before_ = ::setlocale(LC_ALL, nullptr);
+
+ public:
+  c_locale() { ::setlocale(LC_ALL, "C"); }
+  c_locale(const c_locale&) = delete;
+  ~c_locale() {
+    ::setlocale(LC_ALL, before_.c_str());
+    ::_configthreadlocale(had_own_);
+  }
+#else
   ::locale_t before_;
 
  public:
@@ -18,6 +33,7 @@ class c_locale {
   }
   c_locale(const c_locale&) = delete;
   ~c_locale() { ::uselocale(before_); }
+#endif
 };
 
 }  // namespace strata::detail

@@ -4,7 +4,11 @@
 // wrong numbers. GNU ld and gold refuse a name that is thread-local in one file only. A shared library has names of its own.
 #pragma once
 
+#ifdef _WIN32  // a thread-local name is another name there: all files link
+#define STRATA_LINK_CHECK [[gnu::used]] inline
+#else
 #define STRATA_LINK_CHECK [[gnu::used, gnu::visibility("hidden")]] inline
+#endif
 namespace strata {
 #if defined(__AVX__)
 STRATA_LINK_CHECK thread_local int files_with_and_without_avx_do_not_link = 0;

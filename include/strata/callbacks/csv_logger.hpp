@@ -74,7 +74,7 @@ class csv_logger {
     std::error_code failure;
     if (path_.has_parent_path()) std::filesystem::create_directories(path_.parent_path(), failure);
     if (failure) throw_error({"csv_logger: cannot make the folder ", path_.parent_path().string(), ": ", failure.message()});
-    std::ofstream file(path_, appends_ ? std::ios::app : std::ios::trunc);
+    std::ofstream file(path_, (appends_ ? std::ios::app : std::ios::trunc) | std::ios::binary);
     appends_ = true;
     if (std::exchange(continues_line_, false)) file << '\n';
     if (begins) write_line(file, columns_);

@@ -14,7 +14,7 @@ namespace strata {
 /// backup_and_restore the training is saved as well, and goes on when the program is started again.
 /// Without this callback strata handles no SIGINT: a library should not without being asked.
 class stop_on_interrupt {
-  using watch = detail::signal_watch<SIGINT, int(SA_RESETHAND)>;
+  using watch = detail::signal_watch<SIGINT, true>;
   std::unique_ptr<watch> watch_;
   bool interrupted_ = false;
 

@@ -68,12 +68,12 @@ inline void write_trace_file(const std::filesystem::path& path, std::span<const 
     return to + '"';
   };
   for (std::size_t p = 0; p < processes.size(); ++p) {
-    add(detail::formatted("{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%zu,\"args\":{\"name\":\"process %zu\"}}", p, p));
+    add(detail::text_of({R"({"ph":"M","name":"process_name","pid":)", p, R"(,"args":{"name":"process )", p, R"("}})"}));
     int threads = 0;
     for (const traced_event& e : processes[p]) threads = std::max(threads, int(e.thread) + 1);
     for (int t = 0; t < threads; ++t)
-      add(detail::formatted("{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":%zu,\"tid\":%d,\"args\":{\"name\":\"thread %d\"}}", p,
-                            t, t));
+      add(detail::text_of(
+          {R"({"ph":"M","name":"thread_name","pid":)", p, R"(,"tid":)", t, R"(,"args":{"name":"thread )", t, R"("}})"}));
     for (const traced_event& e : processes[p]) {
       const int what = int(e.what);
       const bool is_kernel = what == traced_event::forward || what == traced_event::backward;
@@ -86,7 +86,7 @@ inline void write_trace_file(const std::filesystem::path& path, std::span<const 
       if (what == traced_event::step)
         arguments = detail::formatted("\"communication ms\":%.3f,\"waiting ms\":%.3f", 1e3 * e.communication, 1e3 * e.waiting);
       add(detail::text_of({"{\"ph\":\"X\",\"name\":", name, ",\"cat\":\"", categories[what],
-                           detail::formatted("\",\"pid\":%zu,\"tid\":%.0f,\"ts\":%.3f,\"dur\":%.3f,\"args\":{", p, e.thread,
+                           detail::formatted("\",\"pid\":%d,\"tid\":%.0f,\"ts\":%.3f,\"dur\":%.3f,\"args\":{", int(p), e.thread,
                                              1e6 * e.begin, 1e6 * e.seconds),
                            arguments, "}}"}));
     }

@@ -1,9 +1,6 @@
 // event_file: what TensorBoard reads. Needs protozero.
 // needs: protozero
 #pragma once
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -24,6 +21,7 @@
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
 #include <strata/io/open_file.hpp>
+#include <strata/io/os.hpp>
 #include <strata/io/png_image.hpp>
 #include <string>
 #include <string_view>
@@ -71,11 +69,9 @@ class event_file {
     std::filesystem::create_directories(folder, failure);
     if (failure) throw_error({"cannot make the folder ", folder.string(), ": ", failure.message()});
     static std::atomic<int> made = 0;
-    char host[256] = {};
-    ::gethostname(host, sizeof host - 1);
-    path_ =
-        folder / detail::formatted("events.out.tfevents.%010ld.%s.%d.%d.v2", long(time_of_day()), host, int(::getpid()), made++);
-    file_ = io::open_own(path_, O_APPEND);
+    path_ = folder / detail::formatted("events.out.tfevents.%010ld.%s.%ld.%d.v2", long(time_of_day()),
+                                       io::os::host_name().c_str(), io::os::process_id(), made++);
+    file_ = io::open_own(path_, io::os::at_end);
     std::string first;
     protozero::pbf_writer event(first);
     event.add_double(field::wall_time, time_of_day());
@@ -211,9 +207,9 @@ class event_file {
   }
   int write_all(std::string_view bytes) const {
     while (!bytes.empty()) {
-      const ::ssize_t written = ::write(file_.number(), bytes.data(), bytes.size());
-      if (written < 0 && errno != EINTR) return errno;
-      if (written > 0) bytes.remove_prefix(std::size_t(written));
+      const std::ptrdiff_t written = io::os::write(file_.number(), bytes.data(), bytes.size());
+      if (written < 0) return errno;
+      bytes.remove_prefix(std::size_t(written));
     }
     return 0;
   }

@@ -1,15 +1,10 @@
 // A file that is complete or absent: it is written without a name or under another one, flushed to the disk, then put at its
 // place.
 #pragma once
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <filesystem>
 #include <span>
 #include <strata/base/text.hpp>
@@ -17,7 +12,7 @@
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
 #include <strata/io/file_lock.hpp>
-#include <strata/io/flush.hpp>
+#include <strata/io/os.hpp>
 #include <strata/io/temporary_files.hpp>
 #include <strata/io/without_size_signal.hpp>
 #include <string>
@@ -57,33 +52,33 @@ class atomic_file {
       if (links == 40) fail_on_file("write", path, ELOOP);  // as many as Linux follows
       path_ = path_.parent_path() / std::filesystem::read_symlink(path_, ignored);
     }
-    struct stat old{};
-    const bool is_there = ::lstat(path_.c_str(), &old) == 0 && !S_ISLNK(old.st_mode);
-    if (is_there && S_ISDIR(old.st_mode)) fail_on_file("write", path_, EISDIR);
-    if (is_there && !S_ISREG(old.st_mode)) throw_error({"cannot write ", path_.string(), ": not a regular file"});
+    os::file_status old;
+    const bool is_there = os::get_status(path_, old) && old.type != os::file_type::link;
+    if (is_there && old.type == os::file_type::folder) fail_on_file("write", path_, EISDIR);
+    if (is_there && old.type != os::file_type::regular) throw_error({"cannot write ", path_.string(), ": not a regular file"});
     detail::remove_stale_temporaries(folder_of(path_));
     if (kind == unfinished_file::named || !open_unnamed()) open_named();
-    if (is_there) (void)!::fchmod(file_.number(), old.st_mode & 07777);
+    if (is_there) os::set_permissions(file_.number(), old.permissions);
   }
   atomic_file(atomic_file&& other) noexcept
       : path_(std::move(other.path_)), temporary_(std::exchange(other.temporary_, {})), file_(std::move(other.file_)) {}
   ~atomic_file() { remove_temporary(); }
 
   void write(std::span<const std::byte> bytes) {
-    write_all(bytes, [this](std::span<const std::byte> rest) { return ::write(file_.number(), rest.data(), rest.size()); });
+    write_all(bytes, [this](std::span<const std::byte> rest) { return os::write(file_.number(), rest.data(), rest.size()); });
   }
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   /// Writes over bytes that have been written, such as a header that counts what follows.
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
     write_all(bytes, [&](std::span<const std::byte> rest) {
       const std::size_t done = bytes.size() - rest.size();
-      return ::pwrite(file_.number(), rest.data(), rest.size(), off_t(offset + done));
+      return os::write_at(file_.number(), rest.data(), rest.size(), offset + done);
     });
   }
 
   /// When it returns, the file is at its place and survives a crash of the machine.
   void commit() {
-    if (!flush_to_disk(file_)) fail(errno);
+    if (!os::flush(file_.number())) fail(errno);
     if (temporary_.empty() && !name(path_)) {
       if (errno != EEXIST) fail(errno);
       // Only a rename replaces a file, and it needs a name. The lock keeps others from removing it.
@@ -92,7 +87,7 @@ class atomic_file {
       if (between.empty()) fail(errno);
       temporary_ = between;
     }
-    if (!temporary_.empty() && ::rename(temporary_.c_str(), path_.c_str()) != 0) fail(errno);
+    if (!temporary_.empty() && !os::rename(temporary_, path_)) fail(errno);
     temporary_.clear();
     if (const int code = file_.close()) fail(code);
     flush_folder_of(path_);
@@ -106,39 +101,31 @@ class atomic_file {
   void write_all(std::span<const std::byte> rest, F&& write_some) {
     const without_size_signal guard;
     while (!rest.empty()) {
-      const ssize_t n = write_some(rest);
-      if (n < 0 && errno == EINTR) continue;
+      const std::ptrdiff_t n = write_some(rest);
       if (n < 0) fail(errno);
       rest = rest.subspan(std::size_t(n));
     }
   }
-  /// Where a process finds its own open file.
-  std::string own_name() const { return strata::detail::text_of({"/proc/self/fd/", file_.number()}); }
   /// Gives the file without a name this one. False, with errno, if it exists.
-  bool name(const std::filesystem::path& to) const {
-    return ::linkat(AT_FDCWD, own_name().c_str(), AT_FDCWD, to.c_str(), AT_SYMLINK_FOLLOW) == 0;
-  }
+  bool name(const std::filesystem::path& to) const { return os::give_name(file_.number(), to); }
   /// Tries names until make(name) is true, and returns it; empty, with errno, if another thing than an existing file is in the
   /// way.
   template <class F>
   std::filesystem::path next_temporary(F&& make) const {
     static std::atomic<unsigned> number = 0;
     for (;;) {
-      const std::filesystem::path path = path_.parent_path() / detail::temporary_name(::getpid(), number++);
+      const std::filesystem::path path = path_.parent_path() / detail::temporary_name(os::process_id(), number++);
       if (make(path)) return path;
       if (errno != EEXIST) return {};
     }
   }
   bool open_unnamed() {
-#ifdef O_TMPFILE
-    file_ = file_descriptor(::open(folder_of(path_).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666));
-    if (file_ && ::access(own_name().c_str(), F_OK) != 0) file_ = {};  // without /proc it could never get a name
-#endif
+    file_ = file_descriptor(os::open_unnamed(folder_of(path_)));
     return bool(file_);
   }
   void open_named() {
     temporary_ = next_temporary([this](const std::filesystem::path& path) {
-      file_ = file_descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+      file_ = file_descriptor(os::open(path, os::to_write | os::or_made | os::must_be_new));
       if (!file_) return false;
       if ((try_lock(file_) || errno != EWOULDBLOCK) && is_still_at(file_, path)) return true;  // also where there are no locks
       errno = EEXIST;  // another process has taken it for a stale one
@@ -147,7 +134,7 @@ class atomic_file {
     if (temporary_.empty()) fail_on_file("write", path_, errno);
   }
   void remove_temporary() noexcept {
-    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+    if (!temporary_.empty()) os::remove(temporary_);
     temporary_.clear();
   }
   [[noreturn]] void fail(int code) {

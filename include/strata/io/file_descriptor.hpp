@@ -1,8 +1,7 @@
 // An open file, socket or process, which is closed by the end of its owner.
 #pragma once
-#include <unistd.h>
-
 #include <cerrno>
+#include <strata/io/os.hpp>
 #include <utility>
 
 namespace strata::io {
@@ -20,14 +19,14 @@ class file_descriptor {
     return *this;
   }
   ~file_descriptor() {
-    if (number_ >= 0) ::close(number_);
+    if (number_ >= 0) os::close(number_);
   }
   int number() const { return number_; }
   explicit operator bool() const { return number_ >= 0; }
   /// Leaves the file open, for another owner.
   int release() && { return std::exchange(number_, -1); }
   /// Returns 0 or the error code: some file systems report a failed write only here.
-  int close() { return ::close(std::exchange(number_, -1)) == 0 ? 0 : errno; }
+  int close() { return os::close(std::exchange(number_, -1)) ? 0 : errno; }
 };
 
 }  // namespace strata::io

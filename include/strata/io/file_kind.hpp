@@ -1,9 +1,5 @@
 // The kind of a file, by its first bytes and not by its name.
 #pragma once
-#include <fcntl.h>
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -11,6 +7,7 @@
 #include <span>
 #include <strata/base/error.hpp>
 #include <strata/io/file_descriptor.hpp>
+#include <strata/io/os.hpp>
 #include <string_view>
 
 namespace strata::io {
@@ -25,7 +22,7 @@ inline void refuse_lfs_pointer(const std::filesystem::path& path, std::span<cons
 /// The same of an open file; one that cannot be read is left to what reads it next.
 inline void refuse_lfs_pointer(const std::filesystem::path& path, const file_descriptor& file) {
   std::byte first[64];
-  const ssize_t size = ::pread(file.number(), first, sizeof first, 0);
+  const std::ptrdiff_t size = os::read_at(file.number(), first, sizeof first, 0);
   if (size > 0) refuse_lfs_pointer(path, std::span(first, std::size_t(size)));
 }
 
@@ -33,11 +30,11 @@ enum class file_kind { other, hdf5, zip, gzip, safetensors, json };
 
 /// Of a file of weights. `other` for one that cannot be read. Throws strata::error for a Git LFS pointer.
 inline file_kind kind_of_file(const std::filesystem::path& path) {
-  const file_descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const file_descriptor file(os::open(path, os::to_read | os::without_waiting));
   if (!file) return file_kind::other;
   refuse_lfs_pointer(path, file);
   char first[9] = {};
-  const ssize_t size = ::pread(file.number(), first, sizeof first, 0);
+  const std::ptrdiff_t size = os::read_at(file.number(), first, sizeof first, 0);
   const std::string_view begin(first, size > 0 ? std::size_t(size) : 0);
   if (begin.starts_with("\x89HDF\r\n\x1a\n")) return file_kind::hdf5;
   if (begin.starts_with("PK\3\4")) return file_kind::zip;

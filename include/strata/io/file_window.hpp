@@ -1,9 +1,5 @@
 // Reads a file from first to last, and decompresses it if it is compressed. Needs zlib (-lz).
 #pragma once
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -19,6 +15,7 @@
 #include <strata/io/file_error.hpp>
 #include <strata/io/file_kind.hpp>
 #include <strata/io/inflater.hpp>
+#include <strata/io/os.hpp>
 #include <string>
 #include <utility>
 
@@ -51,23 +48,22 @@ class file_window {
             std::uint64_t max_compression_ratio = default_max_compression_ratio) {
     path_ = path;
     max_compression_ratio_ = max_compression_ratio;
-    file_ = file_descriptor(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    file_ = file_descriptor(os::open(path_, os::to_read));
     if (!file_) fail_on_file("read", path_, errno);
-    struct stat status{};
-    if (::fstat(file_.number(), &status) != 0) fail_on_file("read", path_, errno);
-    if (S_ISDIR(status.st_mode)) fail_on_file("read", path_, EISDIR);
+    os::file_status status;
+    if (!os::get_status(file_.number(), status)) fail_on_file("read", path_, errno);
+    if (status.type == os::file_type::folder) fail_on_file("read", path_, EISDIR);
     refuse_lfs_pointer(path_, file_);
-#ifdef POSIX_FADV_SEQUENTIAL
-    (void)::posix_fadvise(file_.number(), 0, 0, POSIX_FADV_SEQUENTIAL);  // a hint: it may fail
-#endif
+    os::expect_all_in_order(file_.number());
     inflater_.reset();
     if (format != compression::none) inflater_ = std::make_unique<inflater>(format);
     to_inflate_ = {};
     begin_ = end_ = 0;
     offset_ = 0;
-    bytes_on_disk_ = S_ISREG(status.st_mode) ? std::uint64_t(status.st_size) : 0;
+    const bool is_regular = status.type == os::file_type::regular;
+    bytes_on_disk_ = is_regular ? status.size : 0;
     bytes_read_ = 0;
-    size_ = S_ISREG(status.st_mode) && !inflater_ ? std::uint64_t(status.st_size) : std::numeric_limits<std::uint64_t>::max();
+    size_ = is_regular && !inflater_ ? status.size : std::numeric_limits<std::uint64_t>::max();
     at_end_ = false;
     damage_.clear();
   }
@@ -125,9 +121,7 @@ class file_window {
 
   /// Returns 0 at the end of the file.
   std::size_t read(std::span<std::byte> to) {
-    ssize_t n;
-    do n = ::read(file_.number(), to.data(), to.size());
-    while (n < 0 && errno == EINTR);
+    const std::ptrdiff_t n = os::read(file_.number(), to.data(), to.size());
     if (n < 0) fail_on_file("read", path_, errno);
     if (n == 0) at_end_ = true;
     bytes_read_ += std::uint64_t(n);

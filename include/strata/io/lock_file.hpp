@@ -1,7 +1,5 @@
 // A file that one process locks while it uses what lies beside it.
 #pragma once
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -13,6 +11,7 @@
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_lock.hpp>
 #include <strata/io/open_file.hpp>
+#include <strata/io/os.hpp>
 #include <strata/io/without_size_signal.hpp>
 #include <string>
 #include <string_view>
@@ -58,38 +57,36 @@ class lock_file {
                                             "): two trainings could use it at once\n"})
                        .c_str(),
                    stderr);
-        ::unlink(path_.c_str());
+        os::remove(path_);
         cannot_be_locked_ = true;
         return;
       }
-      if (!is_still_at(opened, path_)) continue;                              // its last holder has removed it meanwhile
-      if (has_second_name(opened) && ::unlink(path_.c_str()) == 0) continue;  // as a copy by `cp -al` has: it stays as it is
+      if (!is_still_at(opened, path_)) continue;                   // its last holder has removed it meanwhile
+      if (has_second_name(opened) && os::remove(path_)) continue;  // as a copy by `cp -al` has: it stays as it is
       write_holder(opened);
       file_ = std::move(opened);
       return;
     }
   }
   void release() noexcept {
-    if (file_) ::unlink(path_.c_str());  // while it is held, so that it is not that of the next holder
+    if (file_) os::remove(path_);  // while it is held, so that it is not that of the next holder
     file_ = {};
   }
 
  private:
   static void write_holder(const file_descriptor& opened) {
-    std::array<char, 256> host{};
-    (void)!::gethostname(host.data(), host.size() - 1);
-    const std::string text = strata::detail::text_of({"process ", ::getpid(), " on ", host.data()});
+    const std::string text = strata::detail::text_of({"process ", os::process_id(), " on ", os::host_name()});
     const without_size_signal guard;
-    (void)!::ftruncate(opened.number(), 0);
-    (void)!::pwrite(opened.number(), text.data(), text.size(), 0);  // on a full disk it is held all the same
+    os::make_empty(opened.number());
+    os::write_at(opened.number(), text.data(), text.size(), 0);  // on a full disk it is held all the same
   }
   static bool has_second_name(const file_descriptor& opened) {
-    struct stat status{};
-    return ::fstat(opened.number(), &status) == 0 && status.st_nlink > 1;
+    os::file_status status;
+    return os::get_status(opened.number(), status) && status.names > 1;
   }
   static std::string holder(const file_descriptor& opened) {
     std::array<char, 300> text{};
-    const ssize_t n = ::pread(opened.number(), text.data(), text.size(), 0);
+    const std::ptrdiff_t n = os::read_at(opened.number(), text.data(), text.size(), 0);
     if (n <= 0) return "another process";
     return strata::detail::visible({text.data(), std::size_t(n)});
   }

@@ -1,8 +1,5 @@
 // A file as read-only memory: the system reads a page at the first access.
 #pragma once
-#include <sys/mman.h>
-#include <sys/stat.h>
-
 #include <cerrno>
 #include <cstddef>
 #include <filesystem>
@@ -10,6 +7,7 @@
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
 #include <strata/io/open_file.hpp>
+#include <strata/io/os.hpp>
 #include <string>
 #include <utility>
 
@@ -21,12 +19,12 @@ class mapped_file {
  public:
   explicit mapped_file(std::filesystem::path path) : path_(std::move(path)) {
     const file_descriptor file = open_to_read(path_);
-    struct stat status{};
-    if (::fstat(file.number(), &status) != 0) fail_on_file("read", path_, errno);
-    const std::size_t size = static_cast<std::size_t>(status.st_size);
+    os::file_status status;
+    if (!os::get_status(file.number(), status)) fail_on_file("read", path_, errno);
+    const std::size_t size = static_cast<std::size_t>(status.size);
     if (size == 0) return;  // nothing that could be mapped
-    void* first = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
-    if (first == MAP_FAILED) fail_on_file("map", path_, errno);
+    const void* const first = os::map(file.number(), size);
+    if (first == nullptr) fail_on_file("map", path_, errno);
     bytes_ = {static_cast<const std::byte*>(first), size};
   }
   mapped_file(mapped_file&& other) noexcept : path_(std::move(other.path_)), bytes_(std::exchange(other.bytes_, {})) {}
@@ -36,15 +34,15 @@ class mapped_file {
     return *this;
   }
   ~mapped_file() {
-    if (!bytes_.empty()) ::munmap(address(), bytes_.size());
+    if (!bytes_.empty()) os::unmap(address(), bytes_.size());
   }
 
   const std::filesystem::path& path() const { return path_; }
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  /// Calls madvise(2) for all pages, for example with MADV_RANDOM or MADV_DONTNEED. A hint: it may fail.
-  void advise(int advice) const noexcept {
-    if (!bytes_.empty()) (void)::madvise(address(), bytes_.size(), advice);
+  /// How all pages will be used. A hint: it may fail.
+  void expect(os::mapped_use use) const noexcept {
+    if (!bytes_.empty()) os::expect(address(), bytes_.size(), use);
   }
 
  private:

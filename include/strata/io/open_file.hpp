@@ -1,11 +1,6 @@
 // Opens files, and nothing that only stands in the place of one: a pipe, whose other end may never be opened, a device or a
 // folder.
 #pragma once
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -17,6 +12,7 @@
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
 #include <strata/io/file_kind.hpp>
+#include <strata/io/os.hpp>
 #include <string>
 #include <string_view>
 
@@ -24,16 +20,16 @@ namespace strata::io {
 
 namespace detail {
 /// Never waits for the other end of a pipe. Throws strata::error for anything but a regular file.
-inline file_descriptor open_regular(const std::filesystem::path& path, std::string_view what, int flags) {
-  file_descriptor file(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
-  struct stat status{};
+inline file_descriptor open_regular(const std::filesystem::path& path, std::string_view what, unsigned flags) {
+  file_descriptor file(os::open(path, flags | os::without_waiting));
+  os::file_status status;
   const auto refuse = [&](std::string_view why) { throw_error({"cannot ", what, ' ', path.string(), ": ", why}); };
-  if (!file && errno == ELOOP && (flags & O_NOFOLLOW) != 0) refuse("a symbolic link is not followed there");
+  if (!file && errno == ELOOP && (flags & os::no_link) != 0) refuse("a symbolic link is not followed there");
   if (!file && errno == ENXIO) refuse("not a regular file");  // a pipe, or the name of a socket
-  if (!file || ::fstat(file.number(), &status) != 0) fail_on_file(what, path, errno);
-  if (S_ISDIR(status.st_mode)) fail_on_file(what, path, EISDIR);
-  if (!S_ISREG(status.st_mode)) refuse("not a regular file");
-  if ((flags & O_NOFOLLOW) != 0 && status.st_nlink > 1 && status.st_uid != ::geteuid())
+  if (!file || !os::get_status(file.number(), status)) fail_on_file(what, path, errno);
+  if (status.type == os::file_type::folder) fail_on_file(what, path, EISDIR);
+  if (status.type != os::file_type::regular) refuse("not a regular file");
+  if ((flags & os::no_link) != 0 && status.names > 1 && !status.is_of_this_user)
     refuse("it is a second name of a file of another user: remove it");
   return file;
 }
@@ -41,7 +37,7 @@ inline file_descriptor open_regular(const std::filesystem::path& path, std::stri
 
 /// Opens a file for reading. Throws strata::error that names it if that fails, or if it is no regular file, or a Git LFS pointer.
 inline file_descriptor open_to_read(const std::filesystem::path& path) {
-  file_descriptor file = detail::open_regular(path, "read", O_RDONLY);
+  file_descriptor file = detail::open_regular(path, "read", os::to_read);
   refuse_lfs_pointer(path, file);
   return file;
 }
@@ -49,16 +45,15 @@ inline file_descriptor open_to_read(const std::filesystem::path& path) {
 /// Opens a file that only strata writes, under a name that it has chosen itself, such as a lock; makes it if it is missing.
 /// Throws strata::error that names it if that fails, if it is no regular file, a symbolic link, or a second name of a file of
 /// another user, so that nothing that belongs to others can be changed through it.
-inline file_descriptor open_own(const std::filesystem::path& path, int flags = 0) {
-  return detail::open_regular(path, "write", O_RDWR | O_CREAT | O_NOFOLLOW | flags);
+inline file_descriptor open_own(const std::filesystem::path& path, unsigned flags = 0) {
+  return detail::open_regular(path, "write", os::to_read | os::to_write | os::or_made | os::no_link | flags);
 }
 
 /// Reads until `to` is full or the file ends; returns how many bytes. `path` is for errors.
 inline std::size_t read_some(const file_descriptor& file, std::span<std::byte> to, const std::filesystem::path& path) {
   std::size_t done = 0;
   while (done < to.size()) {
-    const ssize_t n = ::read(file.number(), to.data() + done, to.size() - done);
-    if (n < 0 && errno == EINTR) continue;
+    const std::ptrdiff_t n = os::read(file.number(), to.data() + done, to.size() - done);
     if (n < 0) fail_on_file("read", path, errno);
     if (n == 0) break;
     done += std::size_t(n);
@@ -69,9 +64,9 @@ inline std::size_t read_some(const file_descriptor& file, std::span<std::byte> t
 /// Reads the first `most` bytes of an open file into a vector or a string, whose memory is used again. `path` is for errors.
 template <class Bytes>
 void read_content(const file_descriptor& file, const std::filesystem::path& path, Bytes& bytes, std::size_t most) {
-  struct stat status{};
-  if (::fstat(file.number(), &status) != 0) fail_on_file("read", path, errno);
-  std::size_t done = 0, wanted = std::size_t(status.st_size) + 1;  // one more, so that a file as long as expected ends the loop
+  os::file_status status;
+  if (!os::get_status(file.number(), status)) fail_on_file("read", path, errno);
+  std::size_t done = 0, wanted = std::size_t(status.size) + 1;  // one more, so that a file as long as expected ends the loop
   do {
     bytes.resize(std::min(wanted, most));
     done += read_some(file, std::as_writable_bytes(std::span(bytes)).subspan(done), path);
@@ -95,10 +90,9 @@ inline std::string content_of(const std::filesystem::path& path, std::size_t mos
 inline std::string secret_content_of(const std::filesystem::path& path,
                                      std::size_t most = std::numeric_limits<std::size_t>::max()) {
   const file_descriptor file = open_to_read(path);
-  struct stat status{};
-  struct statvfs mounted{};
-  if (::fstat(file.number(), &status) != 0 || ::fstatvfs(file.number(), &mounted) != 0) fail_on_file("read", path, errno);
-  if (status.st_uid == ::geteuid() && (status.st_mode & 077) != 0 && (mounted.f_flag & ST_RDONLY) == 0)
+  const int is_open = os::is_open_to_others(file.number());
+  if (is_open < 0) fail_on_file("read", path, errno);
+  if (is_open > 0)
     throw_error({path.string(), " is open to other users, which a secret must not be: chmod 600 ", path.string(),
                  ", or for a Secret of Kubernetes defaultMode: 0400"});
   std::string text;

@@ -1,8 +1,5 @@
 // safetensors files: named arrays behind a JSON header.  https://github.com/huggingface/safetensors#format
 #pragma once
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -19,6 +16,7 @@
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
 #include <strata/io/open_file.hpp>
+#include <strata/io/os.hpp>
 #include <string>
 #include <vector>
 
@@ -193,9 +191,9 @@ class safetensors_file {
 
   explicit safetensors_file(std::filesystem::path path) : path_(std::move(path)) {
     file_ = io::open_to_read(path_);
-    struct stat status{};
-    if (::fstat(file_.number(), &status) != 0) io::fail_on_file("read", path_, errno);
-    size_ = std::uint64_t(status.st_size);
+    io::os::file_status status;
+    if (!io::os::get_status(file_.number(), status)) io::fail_on_file("read", path_, errno);
+    size_ = status.size;
     std::uint64_t length = 0;
     if (size_ < sizeof length) fail(detail::text_of({"too short for a safetensors file: ", size_, " bytes"}));
     read_at(0, std::as_writable_bytes(std::span(&length, 1)));
@@ -261,8 +259,7 @@ class safetensors_file {
 
   void read_at(std::uint64_t offset, std::span<std::byte> out) const {
     while (!out.empty()) {
-      const ssize_t n = ::pread(file_.number(), out.data(), out.size(), off_t(offset));
-      if (n < 0 && errno == EINTR) continue;
+      const std::ptrdiff_t n = io::os::read_at(file_.number(), out.data(), out.size(), offset);
       if (n < 0) io::fail_on_file("read", path_, errno);
       if (n == 0) fail("it became shorter while it was read");
       out = out.subspan(std::size_t(n));

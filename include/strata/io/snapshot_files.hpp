@@ -1,12 +1,12 @@
 // The newest version of a file and the one before it: whenever the process is killed, one of them is whole.
 #pragma once
 #include <cerrno>
-#include <cstdio>
 #include <filesystem>
 #include <strata/base/text.hpp>
 #include <strata/io/durable_rename.hpp>
 #include <strata/io/file_error.hpp>
 #include <strata/io/lock_file.hpp>
+#include <strata/io/os.hpp>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -72,7 +72,7 @@ class snapshot_files {
 
   /// The unfinished version is complete and becomes the newest, which becomes the one before.
   void replace() {
-    if (::rename(newest_.c_str(), previous().c_str()) != 0 && errno != ENOENT) fail_on_file("write", previous(), errno);
+    if (!os::rename(newest_, previous()) && errno != ENOENT) fail_on_file("write", previous(), errno);
     rename_durably(unfinished(), newest_);
   }
 

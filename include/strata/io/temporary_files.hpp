@@ -1,10 +1,5 @@
 // The names of unfinished files, and the removal of those whose process has ended.
 #pragma once
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
@@ -12,6 +7,7 @@
 #include <strata/base/text.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_lock.hpp>
+#include <strata/io/os.hpp>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -44,24 +40,25 @@ inline bool is_temporary_name(std::string_view name) {
 /// Removes the temporary files in the folder that no process holds a lock on. Looks once per process and folder.
 inline void remove_stale_temporaries(const std::filesystem::path& folder) {
   static std::mutex mutex;
-  static std::vector<std::string> seen;
-  static pid_t process = 0;
+  static std::vector<std::filesystem::path> seen;
+  static long process = 0;
   {
     const std::unique_lock lock(mutex, std::try_to_lock);  // a thread that does not exist after a fork may have it
     if (!lock) return;
-    if (std::exchange(process, ::getpid()) != ::getpid()) seen.clear();
-    if (std::find(seen.begin(), seen.end(), folder.native()) != seen.end()) return;
+    if (std::exchange(process, os::process_id()) != os::process_id()) seen.clear();
+    if (std::find(seen.begin(), seen.end(), folder) != seen.end()) return;
     if (seen.size() == 1000) seen.clear();
-    seen.push_back(folder.native());
+    seen.push_back(folder);
   }
   std::error_code ignored;
   for (std::filesystem::directory_iterator at(folder, ignored), end; !ignored && at != end; at.increment(ignored)) {
     const std::filesystem::path& path = at->path();
-    if (!is_temporary_name(path.filename().native())) continue;
-    const file_descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    struct stat status{};
-    if (file && ::fstat(file.number(), &status) == 0 && S_ISREG(status.st_mode) && try_lock(file) && is_still_at(file, path))
-      ::unlink(path.c_str());
+    if (!is_temporary_name(path.filename().string())) continue;
+    const file_descriptor file(os::open(path, os::to_read | os::to_write | os::no_link | os::without_waiting));
+    os::file_status status;
+    if (file && os::get_status(file.number(), status) && status.type == os::file_type::regular && try_lock(file) &&
+        is_still_at(file, path))
+      os::remove(path);
   }
 }
 }  // namespace detail

@@ -1,8 +1,5 @@
 // Reads a raw or gzipped file from first to last. Needs zlib (-lz).
 #pragma once
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -18,6 +15,7 @@
 #include <strata/io/file_error.hpp>
 #include <strata/io/inflater.hpp>
 #include <strata/io/open_file.hpp>
+#include <strata/io/os.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,11 +28,11 @@ class unzipped_file {
  public:
   explicit unzipped_file(std::filesystem::path path, std::uint64_t max_compression_ratio = default_max_compression_ratio)
       : path_(std::move(path)), max_compression_ratio_(max_compression_ratio), file_(open_to_read(path_)) {
-    struct stat status{};
-    if (::fstat(file_.number(), &status) != 0) fail_on_file("read", path_, errno);
-    bytes_on_disk_ = std::size_t(status.st_size);
+    os::file_status status;
+    if (!os::get_status(file_.number(), status)) fail_on_file("read", path_, errno);
+    bytes_on_disk_ = std::size_t(status.size);
     std::array<unsigned char, 2> first{};
-    zipped_ = ::pread(file_.number(), first.data(), first.size(), 0) == 2 && first[0] == 0x1f && first[1] == 0x8b;
+    zipped_ = os::read_at(file_.number(), first.data(), first.size(), 0) == 2 && first[0] == 0x1f && first[1] == 0x8b;
     if (zipped_) inflater_.emplace(compression::gzip);
   }
 

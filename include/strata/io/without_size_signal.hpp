@@ -1,7 +1,9 @@
 // Writes beyond the limit of file sizes are errors instead of a signal.
 #pragma once
+#if __has_include(<sys/resource.h>)
 #include <pthread.h>
 #include <sys/resource.h>
+#endif
 
 #include <cerrno>
 #include <csignal>
@@ -12,6 +14,7 @@ namespace strata::io {
 /// While it lives, a write beyond the process' limit of file sizes (ulimit -f) fails with EFBIG. Otherwise the system would end
 /// the process with SIGXFSZ. Keeps errno.
 class without_size_signal {
+#ifdef SIGXFSZ
   sigset_t before_{};
   bool active_ = false;
 
@@ -52,6 +55,10 @@ class without_size_signal {
     ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
     errno = code;
   }
+#else
+ public:
+  without_size_signal() {}
+#endif
 };
 
 }  // namespace strata::io

@@ -39,7 +39,7 @@ class zip_archive {
     bytes_on_disk_ = std::filesystem::file_size(path_, code);
     if (code) throw_error({"cannot read ", path_.string(), ": ", code.message()});
     int why = 0;
-    archive_.reset(zip_open(path_.c_str(), ZIP_RDONLY, &why));
+    archive_.reset(zip_open(path_.string().c_str(), ZIP_RDONLY, &why));
     if (!archive_) {
       (void)kind_of_file(path_);  // refuses a pointer to a file
       zip_error_t e;

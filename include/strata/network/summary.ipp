@@ -3,9 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <strata/io/os.hpp>
 #include <string_view>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 namespace strata::detail {
 
@@ -23,10 +22,8 @@ STRATA_FUNCTION std::string readable_memory(double bytes) {
 }
 
 STRATA_FUNCTION int line_length_of_terminal(int wanted) {
-  winsize size{};
-  if (isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
-    wanted = std::min(wanted, size.ws_col - 4);
-  return wanted;
+  const int columns = io::os::terminal_columns(1).value_or(0);
+  return columns > 0 ? std::min(wanted, columns - 4) : wanted;
 }
 
 /// A text table that looks like those of Python's rich, with which Keras prints. Cells hold ASCII.

@@ -33,7 +33,7 @@ namespace strata::detail {
   std::string text;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const tape_node& n = nodes[i];
-    text += formatted("%snode %zu ", i == 0 ? "" : ", ", i);
+    text += text_of({i == 0 ? "" : ", ", "node ", i, " "});
     text += text_with_settings(n.operation->name, settings[i]);
     text += extents_text(n.out);
     for (int k = 0; k < n.arity; ++k)

@@ -48,7 +48,7 @@ STRATA_FUNCTION void refuse_other_batches(any_process_group& group, long batches
   const gathered all(group, evaluated{double(batches), as_double(hash_of(order))});
   for (std::size_t r = 1; r < all.size(); ++r) {
     if (all[r].batches != all[0].batches)
-      throw_error(formatted("evaluate: process %zu has %.0f batches, but process 0 has %.0f", r, all[r].batches, all[0].batches));
+      throw_error({"evaluate: process ", r, " has ", all[r].batches, " batches, but process 0 has ", all[0].batches});
     if (all[r].order != all[0].order)
       throw_error({"evaluate: process ", r, " has other samples than process 0, or another order, here '", order, "'"});
   }

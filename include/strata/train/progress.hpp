@@ -5,14 +5,14 @@
 #include <cmath>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 #include <strata/base/linkage.hpp>
 #include <strata/base/standard_clock.hpp>
 #include <strata/base/text.hpp>
+#include <strata/io/os.hpp>
 #include <strata/state/logs.hpp>
 #include <string>
 #include <string_view>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 namespace strata {
 
@@ -29,12 +29,11 @@ struct terminal {
   int width = 0;  // columns; 0: unlimited
 
   static terminal of(const std::ostream& out) {
-    const int file = &out == &std::cout ? STDOUT_FILENO : &out == &std::cerr || &out == &std::clog ? STDERR_FILENO : -1;
-    if (file < 0 || !isatty(file)) return {};
+    const int file = &out == &std::cout ? 1 : &out == &std::cerr || &out == &std::clog ? 2 : -1;
+    const std::optional<int> columns = file < 0 ? std::nullopt : io::os::terminal_columns(file);
+    if (!columns) return {};
     const char *kind = std::getenv("TERM"), *no_color = std::getenv("NO_COLOR");
-    winsize size{};
-    const bool known = ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-    return {true, kind && std::string_view(kind) != "dumb" && !(no_color && *no_color), known ? int(size.ws_col) : 80};
+    return {true, kind && std::string_view(kind) != "dumb" && !(no_color && *no_color), *columns > 0 ? *columns : 80};
   }
 };
 

@@ -1,7 +1,5 @@
 // sidecar_evaluator: a separate process evaluates each new set of weights of a training.
 #pragma once
-#include <sys/stat.h>
-
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -11,6 +9,7 @@
 #include <strata/base/error.hpp>
 #include <strata/base/exceptions.hpp>
 #include <strata/base/text.hpp>
+#include <strata/io/os.hpp>
 #include <strata/state/logs.hpp>
 #include <strata/train/position_text.hpp>
 #include <strata/train/signal_watch.hpp>
@@ -103,18 +102,12 @@ class sidecar_evaluator {
 
  private:
   /// A new file differs from the one that it replaces in at least one of these.
-  using version =
-      std::tuple<std::uint64_t, std::int64_t, std::int64_t, std::int64_t>;  // inode, bytes, seconds and nanoseconds of its time
+  using version = std::tuple<std::uint64_t, std::uint64_t, std::int64_t>;  // number, bytes and time
 
   static std::optional<version> version_of(const std::filesystem::path& file) {
-    struct stat status{};
-    if (::stat(file.c_str(), &status) != 0) return {};
-#ifdef __APPLE__
-    const timespec changed = status.st_mtimespec;
-#else
-    const timespec changed = status.st_mtim;
-#endif
-    return version{status.st_ino, status.st_size, changed.tv_sec, changed.tv_nsec};
+    io::os::file_status status;
+    if (!io::os::get_status_of_target(file, status)) return {};
+    return version{status.number, status.size, status.modified};
   }
   std::optional<long> step_of_snapshot() const {
     const safetensors_file opened(file_);

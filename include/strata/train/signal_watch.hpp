@@ -2,20 +2,21 @@
 #pragma once
 #include <atomic>
 #include <csignal>
+#include <functional>
 #include <mutex>
+#include <strata/io/os.hpp>
 
 namespace strata::detail {
 
 /// While an object exists, the signal sets a flag instead of ending the process. The destructor restores the former handler and
 /// raises an unacknowledged signal again, so that none is lost. If the signal was ignored before, it stays ignored.
-/// Flags: SA_RESETHAND, so that a second signal ends the process.
-template <int Signal, int Flags = 0>
+/// OnlyOnce: a second signal ends the process.
+template <int Signal, bool OnlyOnce = false>
 class signal_watch {
   struct shared {
     std::mutex mutex;
     int watches = 0;
-    bool installed = false;
-    struct sigaction before{};
+    std::function<void()> restore{};  // empty if the signal is ignored
     bool acknowledged = false;
   };
   static shared& all() {
@@ -31,23 +32,16 @@ class signal_watch {
     const std::lock_guard lock(s.mutex);
     if (s.watches++ > 0) return;
     requested_ = s.acknowledged = false;
-    ::sigaction(Signal, nullptr, &s.before);
-    s.installed = (s.before.sa_flags & SA_SIGINFO) || s.before.sa_handler != SIG_IGN;
-    if (!s.installed) return;
-    struct sigaction note{};
-    note.sa_handler = [](int) { requested_.store(true, std::memory_order_relaxed); };
-    note.sa_flags = SA_RESTART | Flags;
-    sigemptyset(&note.sa_mask);
-    ::sigaction(Signal, &note, nullptr);
+    s.restore = io::os::watch_signal(Signal, [](int) { requested_.store(true, std::memory_order_relaxed); }, OnlyOnce);
   }
   signal_watch(const signal_watch&) = delete;
   signal_watch& operator=(const signal_watch&) = delete;
   ~signal_watch() {
     shared& s = all();
     const std::lock_guard lock(s.mutex);
-    if (--s.watches > 0 || !s.installed) return;
-    ::sigaction(Signal, &s.before, nullptr);
-    if (requested_ && !s.acknowledged) ::raise(Signal);
+    if (--s.watches > 0 || !s.restore) return;
+    s.restore();
+    if (requested_ && !s.acknowledged) std::raise(Signal);
   }
 
   bool requested() const { return requested_.load(std::memory_order_relaxed); }

@@ -1,8 +1,5 @@
 // A snapshot: all that decides how a fit continues, in one safetensors file with a checksum.
 #pragma once
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
@@ -16,8 +13,8 @@
 #include <strata/io/durable_rename.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <strata/io/file_error.hpp>
-#include <strata/io/flush.hpp>
 #include <strata/io/mapped_file.hpp>
+#include <strata/io/os.hpp>
 #include <strata/io/safetensors.hpp>
 #include <strata/io/snapshot_files.hpp>
 #include <strata/train/position_text.hpp>
@@ -50,8 +47,8 @@ inline void write_unfinished_snapshot(const std::filesystem::path& beside, resum
   const io::file_descriptor opened = io::open_own(beside);
   const io::mapped_file written(beside);
   sum = checksum_of(written.bytes());
-  const auto place = off_t(written.bytes().size() - sizeof sum);
-  if (::pwrite(opened.number(), &sum, sizeof sum, place) != sizeof sum || !io::flush_to_disk(opened))
+  const std::size_t place = written.bytes().size() - sizeof sum;
+  if (io::os::write_at(opened.number(), &sum, sizeof sum, place) != sizeof sum || !io::os::flush(opened.number()))
     io::fail_on_file("write", beside, errno);
 }
 

@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <strata/base/hash.hpp>
 #include <strata/data/core/checksum.hpp>
-#include <string_view>
 #include <system_error>
 
 namespace strata::data::detail {
@@ -15,12 +14,7 @@ template <class Files>
 std::uint64_t checksum_of_files(const Files& files, bool with_sizes) {
   strata::detail::fnv1a sum;
   for (const auto& file : files) {
-    std::string_view name;
-    if constexpr (requires { file.native(); })
-      name = file.native();
-    else
-      name = file;
-    sum.add(name.substr(name.rfind('/') + 1)), sum.add(std::uint64_t{0});
+    sum.add(std::filesystem::path(file).filename().string()), sum.add(std::uint64_t{0});
   }
   if (with_sizes)
     each_of_some(files.size(), 100, [&](std::size_t k) {

@@ -174,8 +174,8 @@ inline std::vector<std::size_t> members(const files::path& folder, std::size_t n
   else
     order.erase(order.begin(), order.end() - validation);
   if (order.empty())
-    fail_on_folder(folder, strata::detail::formatted("validation_split %g of %zu files leaves none for %s", split, n,
-                                                     options.subset == subset::training ? "training" : "validation"));
+    fail_on_folder(folder, strata::detail::text_of({"validation_split ", split, " of ", n, " files leaves none for ",
+                                                    options.subset == subset::training ? "training" : "validation"}));
   std::ranges::sort(order);
   return order;
 }
@@ -335,9 +335,8 @@ class image_folder : public indexed_view<detail::image_folder_rows<S, T, Labels>
          methods[static_cast<int>(options.interpolation)], options.crop_to_aspect_ratio ? ", cropped" : "",
          options.pad_to_aspect_ratio ? ", padded" : ""});
     if (options.subset != subset::all)
-      text +=
-          strata::detail::formatted(" of %s, split %g, seed %llu", options.subset == subset::training ? "training" : "validation",
-                                    options.validation_split, static_cast<unsigned long long>(options.seed));
+      text += strata::detail::text_of({" of ", options.subset == subset::training ? "training" : "validation", ", split ",
+                                       options.validation_split, ", seed ", options.seed});
     return text + ")";
   }
   /// By label; empty unless labels are inferred.

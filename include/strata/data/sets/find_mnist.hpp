@@ -1,14 +1,9 @@
 // Searches for the files of MNIST, and downloads them once if they are missing.
 #pragma once
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -23,13 +18,14 @@
 #include <strata/data/sets/mnist.hpp>
 #include <strata/io/atomic_file.hpp>
 #include <strata/io/cache_folder.hpp>
+#include <strata/io/file_descriptor.hpp>
+#include <strata/io/file_error.hpp>
+#include <strata/io/os.hpp>
 #include <strata/io/sha256.hpp>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
-
-extern char** environ;  // POSIX, but in no header
 
 namespace strata::data {
 
@@ -52,31 +48,30 @@ struct known_file {
 std::vector<known_file> mnist_files();
 std::vector<std::string> mnist_mirrors();
 
-/// Runs a program of the PATH without a shell and waits for it. Returns its exit status, or an error of the system.
-std::pair<int, std::string> run_program(std::vector<std::string> words);
-
 /// How the file differs from the known one; empty if it does not.
 std::string difference(const std::filesystem::path& path, const known_file& known);
 
 /// A new file with a unique name, which the destructor deletes.
 class scratch_file {
  public:
-  explicit scratch_file(const std::filesystem::path& directory) : path_((directory / ".download-XXXXXX").string()) {
-    const int file = mkstemp(path_.data());
-    if (file < 0) throw_error({"cannot write into ", directory.string(), ": ", std::strerror(errno)});
-    close(file);
+  explicit scratch_file(const std::filesystem::path& directory) {
+    for (int number = 0;; ++number) {
+      path_ = directory / strata::detail::text_of({".download-", io::os::process_id(), '-', number});
+      if (io::file_descriptor(io::os::open(path_, io::os::to_write | io::os::or_made | io::os::must_be_new))) return;
+      if (errno != EEXIST) io::fail_on_file("write into", directory, errno);
+    }
   }
   scratch_file(const scratch_file&) = delete;
   scratch_file& operator=(const scratch_file&) = delete;
-  ~scratch_file() { unlink(path_.c_str()); }
-  const std::string& path() const { return path_; }
+  ~scratch_file() { io::os::remove(path_); }
+  const std::filesystem::path& path() const { return path_; }
   std::string contents() const {
     std::ifstream file(path_, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
  private:
-  std::string path_;
+  std::filesystem::path path_;
 };
 
 template <class Log>
@@ -86,8 +81,8 @@ bool download(const known_file& known, std::span<const std::string> mirrors, con
     const std::string url = strata::detail::text_of({mirror, known.name, ".gz"});
     const scratch_file file(directory);
     const auto [status, text] =
-        run_program({"curl", "--silent", "--fail", "--location", "--proto", "=https", "--connect-timeout", "5", "--max-time",
-                     std::to_string(time_limit.count()), "--output", file.path(), "--", url});
+        io::os::run_program({"curl", "--silent", "--fail", "--location", "--proto", "=https", "--connect-timeout", "5",
+                             "--max-time", std::to_string(time_limit.count()), "--output", file.path().string(), "--", url});
     if (status != 0) {
       log(strata::detail::text_of({url, ": ", text}));
       continue;

@@ -15,21 +15,6 @@ STRATA_FUNCTION std::vector<std::string> mnist_mirrors() {
   return {"https://storage.googleapis.com/cvdf-datasets/mnist/", "https://ossci-datasets.s3.amazonaws.com/mnist/"};
 }
 
-STRATA_FUNCTION std::pair<int, std::string> run_program(std::vector<std::string> words) {
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  pid_t child = 0;
-  if (const int code = posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environ); code != 0)
-    return {-1, strata::detail::text_of({words[0], " cannot be run: ", std::strerror(code)})};
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) return {-1, strata::detail::text_of({words[0], ": ", std::strerror(errno)})};
-  if (WIFEXITED(status))
-    return {WEXITSTATUS(status), strata::detail::text_of({words[0], " ended with status ", WEXITSTATUS(status)})};
-  return {-1, strata::detail::text_of({words[0], " was ended by signal ", WTERMSIG(status)})};
-}
-
 STRATA_FUNCTION std::string difference(const std::filesystem::path& path, const known_file& known) {
   STRATA_TRY {
     io::unzipped_file file(path);

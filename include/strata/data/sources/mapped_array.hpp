@@ -1,7 +1,5 @@
 // Samples in a file that may be larger than the memory: pages are read when needed, and released afterwards.
 #pragma once
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -14,6 +12,7 @@
 #include <strata/base/tensor.hpp>
 #include <strata/data/core/array.hpp>
 #include <strata/io/mapped_file.hpp>
+#include <strata/io/os.hpp>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -33,9 +32,7 @@ namespace detail {
 class resident_pages {
  public:
   resident_pages(io::mapped_file file, std::size_t limit) : file_(std::move(file)), limit_(limit / window) {
-#ifdef MADV_NOHUGEPAGE
-    file_.advise(MADV_NOHUGEPAGE);  // else one access may make 2 MiB resident
-#endif
+    file_.expect(use::of_few_pages);  // else one access may make 2 MiB resident
   }
 
   /// These bytes are about to be read.
@@ -48,11 +45,12 @@ class resident_pages {
     jump(begin < last ? last - begin : begin - last);
     const std::size_t more = end - begin + (begin == last ? 0 : 1);
     // Of several threads that exceed the limit, one releases the pages; the others fault them in again if they need them.
-    if (touched_.fetch_add(more, relaxed) + more > limit_ && touched_.exchange(0, relaxed) > limit_) file_.advise(MADV_DONTNEED);
+    if (touched_.fetch_add(more, relaxed) + more > limit_ && touched_.exchange(0, relaxed) > limit_) file_.expect(use::over);
   }
   const io::mapped_file& file() const { return file_; }
 
  private:
+  using use = io::os::mapped_use;
   static constexpr auto relaxed = std::memory_order_relaxed;
   /// The most that one page fault makes resident: Linux also maps the pages around it that are cached (fault_around_bytes).
   static constexpr std::size_t window = 64 << 10;
@@ -64,8 +62,8 @@ class resident_pages {
   void jump(std::size_t distance) noexcept {
     const int jumps = std::clamp(jumps_.load(relaxed) + (distance > near ? 1 : -1), 0, many);
     jumps_.store(jumps, relaxed);
-    if (jumps == many && !spread_.load(relaxed) && !spread_.exchange(true, relaxed)) file_.advise(MADV_RANDOM);
-    if (jumps == 0 && spread_.load(relaxed) && spread_.exchange(false, relaxed)) file_.advise(MADV_NORMAL);
+    if (jumps == many && !spread_.load(relaxed) && !spread_.exchange(true, relaxed)) file_.expect(use::scattered);
+    if (jumps == 0 && spread_.load(relaxed) && spread_.exchange(false, relaxed)) file_.expect(use::usual);
   }
 
   io::mapped_file file_;

@@ -1,7 +1,5 @@
 // Keeps samples that have been made once, in memory or in a file.
 #pragma once
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -37,6 +35,7 @@
 #include <strata/io/atomic_file.hpp>
 #include <strata/io/crc32c.hpp>
 #include <strata/io/mapped_file.hpp>
+#include <strata/io/os.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -219,11 +218,11 @@ class cached_file_rows : public kept_rows<Base> {
     if (left / kept::bytes != size_ || left % kept::bytes != 0)
       damaged({"it says that it has ", size_, " samples of ", kept::bytes, " bytes, but ", left, " bytes follow"});
     if (!options.check_crc) return;
-    file_->advise(MADV_SEQUENTIAL);
+    file_->expect(io::os::mapped_use::in_order);
     running_checksum sum;
     for (std::size_t at = 0; at < size_; at += chunk)
       sum.add(bytes.subspan(first_ + at * kept::bytes, std::min(chunk, size_ - at) * kept::bytes));
-    file_->advise(MADV_NORMAL);
+    file_->expect(io::os::mapped_use::usual);
     if (sum.value != said.checksum) damaged({"the checksum of its samples is wrong"});
   }
 
