@@ -52,19 +52,28 @@ function(strata_part name lacks)
   endif()
 endfunction()
 
-# strata::workers: several processes.
+# strata::workers: several processes. pkg-config is asked once: pkg_check_modules asks some twenty times, which takes half a minute
+# with the libraries behind gRPC.
 find_package(PkgConfig QUIET)
-if(PkgConfig_FOUND)
-  pkg_check_modules(strata_GRPC QUIET IMPORTED_TARGET GLOBAL grpc++)
+if(PkgConfig_FOUND AND NOT strata_GRPC_FLAGS)
+  execute_process(COMMAND "${PKG_CONFIG_EXECUTABLE}" --cflags --libs grpc++ OUTPUT_VARIABLE strata_flags OUTPUT_STRIP_TRAILING_WHITESPACE
+    ERROR_QUIET)
+  separate_arguments(strata_flags UNIX_COMMAND "${strata_flags}")
+  set(strata_GRPC_FLAGS "${strata_flags}" CACHE INTERNAL "How programs with gRPC are compiled and linked")
 endif()
 find_path(strata_PROTOZERO_INCLUDE_DIR protozero/pbf_reader.hpp)
 mark_as_advanced(strata_PROTOZERO_INCLUDE_DIR)
-if(NOT strata_GRPC_FOUND)
+if(NOT strata_GRPC_FLAGS)
   strata_part(workers grpc++)
 elseif(NOT strata_PROTOZERO_INCLUDE_DIR)
   strata_part(workers protozero)
 else()
-  strata_part(workers "" PkgConfig::strata_GRPC)
+  set(strata_libraries ${strata_GRPC_FLAGS})
+  list(FILTER strata_libraries INCLUDE REGEX "^-[lL]")
+  set(strata_options ${strata_GRPC_FLAGS})
+  list(FILTER strata_options EXCLUDE REGEX "^-([lL]|Wl)")
+  strata_part(workers "" ${strata_libraries})
+  target_compile_options(strata::workers INTERFACE ${strata_options})
   target_include_directories(strata::workers SYSTEM INTERFACE "${strata_PROTOZERO_INCLUDE_DIR}")
 endif()
 

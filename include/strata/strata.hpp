@@ -104,6 +104,7 @@
 // After the sources and views that it uses, for the same reason.
 #include <strata/program/print_plan.hpp>
 #include <strata/train/trainer.hpp>
+#include <strata/version.hpp>
 
 #ifdef STRATA_COMPILED
 #define STRATA_INSTANCE extern template

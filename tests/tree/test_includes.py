@@ -9,6 +9,7 @@ HEADERS = ROOT / "include/strata"
 INCLUDE = re.compile(r"^\s*(?:/\*.*?\*/\s*)*#\s*include\s*([<\"][^>\"]+[>\"]|\w+)", re.M)
 # What may be included as a macro: the engine of a backend that the program has included, see cpu/cpu.hpp.
 ENGINES = re.compile(r"STRATA_CPU_\w+_ENGINE")
+OF_LIBRARIES = re.compile(r"<(nlohmann|boost|z(lib|ip)\.h|hdf5|png|jpeg|protozero|grpc|spdlog|fmt|uc[ps]|gloo|mpi)")
 # Arrows that are still to be removed. One that is not found any more has to leave this list.
 KNOWN_ARROWS = set()
 KNOWN_CIRCLES = []
@@ -135,6 +136,10 @@ def main():
         listed = [f"{h} is in {umbrella} and in LEFT_OUT, or exists no more" for h in left_out if h in there or h not in headers]
         listed += [f"{h} is in {umbrella}, though it needs a library" for h in sorted(needs & there)]
         results.add(f"{umbrella} has the headers of its folders", missing + listed)
+
+    behind = {"strata.hpp", *reachable("strata.hpp", headers)}
+    libraries = [f"{h} includes {i}" for h in sorted(behind & written.keys()) for i in written[h] if OF_LIBRARIES.match(i)]
+    results.add("strata.hpp needs no library", libraries)
 
     print(f"1..{len(results.all)}")
     return not all(results.all)

@@ -1,0 +1,12 @@
+// A small program with a strata of some package: its headers are found, and say the version that they have.
+#include <cstdio>
+#include <strata/layers/dense.hpp>
+#include <strata/network/sequential.hpp>
+#include <strata/version.hpp>
+
+using net = strata::sequential<strata::input<4>, strata::dense<2>>;
+
+int main() {
+  std::puts(STRATA_VERSION_STRING);
+  return net::output_shape == strata::shape{2} ? 0 : 1;
+}
