@@ -1,9 +1,6 @@
-// The sum of gradients over threads and processes: strata's tree, the same tree over Gloo and UCX, Gloo's algorithms and Open
-// MPI, in turn, in microseconds.
-// needs: gloo mpi protozero ucx
+// The sum of gradients over threads and processes: strata's tree and Open MPI, in turn, in microseconds.
+// needs: mpi protozero
 #define OMPI_SKIP_MPICXX 1
-#include <gloo/allreduce.h>
-#include <gloo/allreduce_halving_doubling.h>
 #include <mpi.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -18,11 +15,9 @@
 #include <map>
 #include <memory>
 #include <strata/cpu/engine/host_arithmetic.hpp>
-#include <strata/distribute/communicators/gloo.hpp>
 #include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/communicators/shared_memory.hpp>
 #include <strata/distribute/communicators/tcp.hpp>
-#include <strata/distribute/communicators/ucx.hpp>
 #include <strata/distribute/synchronous/tree_reduction.hpp>
 #include <strata/io/atomic_file.hpp>
 #include <string>
@@ -110,47 +105,6 @@ void check(const char* engine, const float* sum, long count, int size) {
 
 using engine = std::function<const float*(const message&)>;
 
-/// Gloo alone, with its own rendezvous.
-class bare_gloo {
-  std::shared_ptr<gloo::rendezvous::Context> context_;
-  std::vector<float> in_place_;
-  std::map<long, std::unique_ptr<gloo::AllreduceHalvingDoubling<float>>> halving_doubling_;
-  const float* numbers_;
-  float* sum_;
-
- public:
-  bare_gloo(key_value_store& store, int rank, int size, const float* numbers, float* sum)
-      : in_place_(most), numbers_(numbers), sum_(sum) {
-    context_ = std::make_shared<gloo::rendezvous::Context>(rank, size);
-    gloo_store words(store, std::chrono::seconds(30));
-    gloo::transport::tcp::attr attributes("127.0.0.1");
-    auto device = gloo::transport::tcp::CreateDevice(attributes);
-    context_->connectFullMesh(words, device);
-    // The algorithm with bound buffers runs first because it enlarges the socket buffers. Otherwise the others stall for 40 ms at
-    // a time.
-    for (const message& m : messages)
-      halving_doubling_[m.numbers] = std::make_unique<gloo::AllreduceHalvingDoubling<float>>(
-          context_, std::vector<float*>{in_place_.data()}, int(m.numbers));
-  }
-  const float* halving_doubling(const message& m) {
-    std::copy_n(numbers_, m.numbers, in_place_.data());
-    halving_doubling_[m.numbers]->run();
-    return in_place_.data();
-  }
-  const float* with(gloo::AllreduceOptions::Algorithm algorithm, const message& m) {
-    gloo::AllreduceOptions options(context_);
-    options.setAlgorithm(algorithm);
-    options.setInput(const_cast<float*>(numbers_), std::size_t(m.numbers));
-    options.setOutput(sum_, std::size_t(m.numbers));
-    options.setReduceFunction([](void* to, const void* a, const void* b, std::size_t n) {
-      for (std::size_t i = 0; i < n; ++i)
-        static_cast<float*>(to)[i] = static_cast<const float*>(a)[i] + static_cast<const float*>(b)[i];
-    });
-    gloo::allreduce(options);
-    return sum_;
-  }
-};
-
 /// The body of a process that mpirun starts.
 void member(const settings& s) {
   int rank = 0, size = 0;
@@ -162,26 +116,14 @@ void member(const settings& s) {
   folder_store store(s.folder);
   const bool over_tcp = s.medium == "tcp";
   std::vector<std::pair<const char*, engine>> engines;
-  std::unique_ptr<bare_gloo> gloo_alone;
   if (over_tcp) {
-    using algorithm = gloo::AllreduceOptions::Algorithm;
     auto ours = std::make_shared<tree<tcp_communicator>>(tcp_communicator(store, rank, size), numbers.get());
     engines.emplace_back("strata", [ours](const message& m) { return (*ours)(m.numbers); });
-    auto through_gloo = std::make_shared<tree<gloo_communicator>>(gloo_communicator(store, rank, size), numbers.get());
-    engines.emplace_back("strata_over_gloo", [through_gloo](const message& m) { return (*through_gloo)(m.numbers); });
-    folder_store another(s.folder + "/alone");
-    gloo_alone = std::make_unique<bare_gloo>(another, rank, size, numbers.get(), sum.get());
-    engines.emplace_back("gloo_ring", [&](const message& m) { return gloo_alone->with(algorithm::RING, m); });
-    engines.emplace_back("gloo_bcube", [&](const message& m) { return gloo_alone->with(algorithm::BCUBE, m); });
-    engines.emplace_back("gloo_halving_doubling", [&](const message& m) { return gloo_alone->halving_doubling(m); });
   } else {
     shared_memory_communicator processes(store, rank, size);
     auto ours = std::make_shared<tree<shared_memory_communicator>>(std::move(processes), numbers.get());
     engines.emplace_back("strata", [ours](const message& m) { return (*ours)(m.numbers); });
   }
-  if (over_tcp) ::setenv("UCX_TLS", "tcp", 1);
-  auto through_ucx = std::make_shared<tree<ucx_communicator>>(ucx_communicator(store, rank, size), numbers.get());
-  engines.emplace_back("strata_over_ucx", [through_ucx](const message& m) { return (*through_ucx)(m.numbers); });
   engines.emplace_back("open_mpi", [&](const message& m) {
     MPI_Allreduce(numbers.get(), sum.get(), int(m.numbers), MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     return sum.get();
@@ -216,7 +158,6 @@ void member(const settings& s) {
 void start_members(const settings& s, int size, const std::string& medium) {
   std::string folder = "/tmp/strata-all-reduce-XXXXXX";
   if (!::mkdtemp(folder.data())) throw error("cannot make " + folder);
-  std::filesystem::create_directory(folder + "/alone");
   std::vector<std::string> words{"mpirun",
                                  "--oversubscribe",
                                  "--bind-to",

@@ -1,5 +1,5 @@
 // One thread, two threads, and two processes of a thread each train the same network in turn, in samples per second.
-// needs: gloo grpc protozero ucx
+// needs: grpc protozero
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,8 +8,6 @@
 #include <cstdio>
 #include <fstream>
 #include <functional>
-#include <strata/distribute/communicators/gloo.hpp>
-#include <strata/distribute/communicators/ucx.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
 #include <strata/distribute/resolvers/explicit_cluster.hpp>
@@ -61,15 +59,12 @@ template <class Network>
 double of_worker(const settings& s) {
   explicit_cluster cluster{.task = {role::worker, s.worker}};
   for (int w = 0; w < s.workers; ++w) cluster.worker.push_back("127.0.0.1:" + std::to_string(s.port + w));
-  if (s.through != "shared_memory" && s.through != "tcp" && s.through != "encrypted_tcp" && s.through != "gloo" &&
-      s.through != "ucx")
-    throw error("--through: shared_memory, tcp, encrypted_tcp, gloo or ucx");
+  if (s.through != "shared_memory" && s.through != "tcp" && s.through != "encrypted_tcp")
+    throw error("--through: shared_memory, tcp or encrypted_tcp");
   multi_worker_options options{.compute = {.threads = 1}};
   options.communication.unprotected_data = s.through != "encrypted_tcp";
   if (s.through == "encrypted_tcp") options.control.secret = training_secret(std::string(32, '7'));
   if (s.through.ends_with("tcp")) options.communication.implementation = communication_implementation::tcp;
-  if (s.through == "gloo") options.communication.implementation = gloo_communication;
-  if (s.through == "ucx") options.communication.implementation = ucx_communication;
   return speed<Network>(s, multi_worker_mirrored{cluster, options});
 }
 
@@ -125,17 +120,13 @@ void run(const settings& s) {
       {"threads", "mirrored, a thread each", [&] { return speed<Network>(s, mirrored{cpus(s.workers)}); }},
       {"shared_memory", "multi_worker_mirrored, shared memory", [&] { return of_processes(s, s.batch, "shared_memory"); }},
       {"tcp", "multi_worker_mirrored, TCP over loopback", [&] { return of_processes(s, s.batch, "tcp"); }},
-      {"encrypted_tcp", "the same, encrypted", [&] { return of_processes(s, s.batch, "encrypted_tcp"); }},
-      {"gloo", "multi_worker_mirrored, Gloo over loopback", [&] { return of_processes(s, s.batch, "gloo"); }},
-      {"ucx", "multi_worker_mirrored, UCX", [&] { return of_processes(s, s.batch, "ucx"); }}};
+      {"encrypted_tcp", "the same, encrypted", [&] { return of_processes(s, s.batch, "encrypted_tcp"); }}};
   if (s.batch == 64) {  // weak scaling: the same work for each worker as for the one thread
     ways.push_back(
         {"weak_threads", "mirrored, twice the batch", [&] { return speed<Network>(twice, mirrored{cpus(s.workers)}); }});
     ways.push_back(
         {"weak_shared_memory", "shared memory, twice the batch", [&] { return of_processes(s, 128, "shared_memory"); }});
     ways.push_back({"weak_tcp", "TCP, twice the batch", [&] { return of_processes(s, 128, "tcp"); }});
-    ways.push_back({"weak_gloo", "Gloo, twice the batch", [&] { return of_processes(s, 128, "gloo"); }});
-    ways.push_back({"weak_ucx", "UCX, twice the batch", [&] { return of_processes(s, 128, "ucx"); }});
   }
   if (!s.only.empty()) std::erase_if(ways, [&](const way& w) { return std::ranges::find(s.only, w.name) == s.only.end(); });
   if (ways.empty()) return;

@@ -1,16 +1,11 @@
 // needs: grpc protozero
-// uses: ucx
 // One process of a training for test_stages.py: stages STRATEGY [FOLDER]. Prints a digest of the parameters and the results.
-// stages engines: prints those that are there besides shared memory and TCP.
 // CRASH: the step at which a callback throws. PAUSE: milliseconds to sleep after each step, which is said. ELASTIC: the least
 // number of workers of an elastic training. EPOCHS: 3 by default. HEARTBEAT: its interval, TIMEOUT: of a wait, both in
 // milliseconds. START: for how many seconds a worker may be away at the start.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#ifdef STRATA_TEST_HAS_UCX
-#include <strata/distribute/communicators/ucx.hpp>
-#endif
 #include <strata/distribute/multi_worker_pipeline.hpp>
 #include <strata/distribute/multi_worker_tensor_parallel.hpp>
 #include <strata/distribute/pipeline.hpp>
@@ -88,10 +83,6 @@ int main(int argc, char** argv) try {
     return true;
   };
   if (is_through("_tcp")) options.communication.implementation = communication_implementation::tcp;
-#ifdef STRATA_TEST_HAS_UCX
-  if (is_through("_ucx")) options.communication.implementation = ucx_communication;
-  if (strategy == "engines") std::puts("ucx");
-#endif
   if (strategy == "one_device") train(one_device{compute}, folder);
   if (strategy == "threads") train(pipeline<cut>{compute}, folder);
   if (strategy == "workers")

@@ -24,7 +24,7 @@ def name_of(index, process):
     return f'worker {index} (rank {index}, 127.0.0.1, pid {process.pid})'
 
 
-for strategy in ['multi_worker', 'multi_worker_tcp', *(s for s in strategies() if s == 'multi_worker_ucx')]:
+for strategy in strategies():
     @case(f'{strategy}: kill -9 of a worker: all others name it, within 2 s')
     def _():
         processes = under_way(start_workers(4, ['mlp', strategy, 1, 4, ENDLESS]))
@@ -112,7 +112,6 @@ def _():
     want = digest(finish([start(['mlp', 'one_device', 1, 4, rounds])])[0])
     with tempfile.TemporaryDirectory() as signals:
         go = os.path.join(signals, 'go')  # the last epoch waits until the flood is over
-        # Gloo goes on listening.
         processes = start_workers(2, ['mlp', strategies()[-1], 1, 4, rounds], more_of={i: {'HOLD': go} for i in (0, 1)})
         under_way(processes)
         ports = listening_ports(processes)

@@ -23,7 +23,7 @@ def _():
         check(digest(out) == want, out)
 
 
-@case('over TCP, as between machines, and over Gloo and UCX where they are there: the same bits')
+@case('over TCP, as between machines: the same bits')
 def _():
     want = expected('normalized', 8)
     for strategy in strategies()[1:]:

@@ -13,7 +13,7 @@ expected = digest(finish([start(['one_device'], program='stages')])[0])
 
 def train(strategy, folder='', count=None, **more):
     """The processes of one training; only the first of them has the folder."""
-    count = count or {'mesh_workers': 4, 'pipelines_workers': 4, 'cube_workers': 8}.get(strategy.removesuffix('_ucx'), 2)
+    count = count or {'mesh_workers': 4, 'pipelines_workers': 4, 'cube_workers': 8}.get(strategy, 2)
     if 'workers' not in strategy:
         return [start([strategy, folder], program='stages', **more)]
     addresses = [f'127.0.0.1:{p}' for p in free_ports(count)]
@@ -27,17 +27,6 @@ def _():
     for strategy in ('threads', 'workers', 'workers_tcp', 'pipelines_workers'):
         for out in finish(train(strategy)):
             check(digest(out) == expected, f'{strategy}:\n{out}')
-
-
-if 'ucx' in finish([start(['engines'], program='stages')])[0]:
-    @case('over UCX: the bits of one device, also of a mesh that loses a worker')
-    def _():
-        for strategy in ('workers_ucx', 'tensor_workers_ucx', 'pipelines_workers_ucx', 'mesh_workers_ucx'):
-            for out in finish(train(strategy)):
-                check(digest(out) == expected, f'{strategy}:\n{out}')
-        training = MeshTraining('mesh_workers_ucx').under_way()
-        training.kill(3)
-        training.check_bits(0, 1, 2)
 
 
 @case('a training that ended within an epoch is continued by another strategy, to the same bits')

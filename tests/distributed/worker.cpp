@@ -1,7 +1,6 @@
 // needs: grpc protozero
-// uses: gloo ucx
 // One process of a training, for test_*.py: worker NETWORK STRATEGY THREADS LEAVES [EPOCHS]. Prints a digest of the parameters.
-// worker strategies: prints those of several processes, without Gloo and UCX where they are not there.
+// worker strategies: prints those of several processes.
 // TLS: a folder with authority.pem, worker.pem and worker.key. SLOW: how many milliseconds to sleep after each epoch.
 // EVALUATION: say when a batch is evaluated, and sleep so many milliseconds before. ELASTIC: the least number of workers of an
 // elastic training. HEARTBEAT: milliseconds. STEPS: say when each step ends, and sleep so many milliseconds before the next.
@@ -14,14 +13,8 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
-#include <strata/data/views/map.hpp>
-#ifdef STRATA_TEST_HAS_GLOO
-#include <strata/distribute/communicators/gloo.hpp>
-#endif
-#ifdef STRATA_TEST_HAS_UCX
-#include <strata/distribute/communicators/ucx.hpp>
-#endif
 #include <strata/callbacks/early_stopping.hpp>
+#include <strata/data/views/map.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
 #include <strata/distribute/resolvers/slurm.hpp>
@@ -135,26 +128,12 @@ void train_by(const std::string& strategy, compute_options compute, int count) {
   }
   options.communication.implementation = communication_implementation::tcp;
   if (strategy == "multi_worker_tcp") train<Network>(multi_worker_mirrored{&members, options}, count);
-#ifdef STRATA_TEST_HAS_GLOO
-  options.communication.implementation = gloo_communication;
-  if (strategy == "multi_worker_gloo") train<Network>(multi_worker_mirrored{&members, options}, count);
-#endif
-#ifdef STRATA_TEST_HAS_UCX
-  options.communication.implementation = ucx_communication;
-  if (strategy == "multi_worker_ucx") train<Network>(multi_worker_mirrored{&members, options}, count);
-#endif
 }
 }  // namespace
 
 int main(int argc, char** argv) try {
   if (argc == 2 && argv[1] == std::string("strategies")) {
     std::puts("multi_worker multi_worker_tcp");
-#ifdef STRATA_TEST_HAS_GLOO
-    std::puts("multi_worker_gloo");
-#endif
-#ifdef STRATA_TEST_HAS_UCX
-    std::puts("multi_worker_ucx");
-#endif
     return 0;
   }
   if (argc < 5) throw error("worker NETWORK STRATEGY THREADS LEAVES [EPOCHS]");

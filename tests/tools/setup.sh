@@ -36,8 +36,6 @@ need_library() {
     libpng) need '<png.h>' libpng-dev 'PNG files' ;;
     libjpeg) need '<jpeglib.h>' libjpeg-dev 'JPEG files' ;;
     protozero) need '<protozero/pbf_reader.hpp>' libprotozero-dev 'messages between processes, tf.train.Example' ;;
-    gloo) need '<gloo/context.h>' libgloo-dev 'messages through Gloo' ;;
-    ucx) need '<ucp/api/ucp.h>' libucx-dev 'messages through UCX' ;;
     grpc) need '<grpcpp/grpcpp.h>' libgrpc++-dev 'control plane and parameter server' ;;
     mpi) need '<mpi.h>' libopenmpi-dev 'collectives on clusters with MPI' mpicxx ;;
     mock_pjrt) ;;  # tests/tools/mock_pjrt

@@ -2,12 +2,12 @@
 import os
 import shutil
 
-HIDDEN = "protozero|gloo|png|jpeg|zip|grpc|mpi"
+HIDDEN = "protozero|png|jpeg|zip|grpc|mpi"
 # The last argument of a compiler that Meson calls is a source file, or one is among them.
 COMPILER = """#!/bin/bash
 if [ -e "$STRATA_HIDES" ]; then
   for argument; do
-    if [[ $argument =~ ^-l(gloo)$ ]] || { [[ $argument == *.cpp && -e $argument ]] && grep -qE '(include|INCLUDE).*(HIDDEN)' "$argument"; }; then exit 1; fi
+    if [[ $argument == *.cpp && -e $argument ]] && grep -qE '(include|INCLUDE).*(HIDDEN)' "$argument"; then exit 1; fi
   done
 fi
 exec REAL "$@"

@@ -1,7 +1,6 @@
 // needs: protozero
-// uses: gloo
-// Messages between processes of several machines: threads that are told so, with shared memory inside a machine, and TCP or Gloo
-// in between.
+// Messages between processes of several machines: threads that are told so, with shared memory inside a machine, and TCP in
+// between.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -14,10 +13,6 @@
 #include <string>
 #include <thread>
 #include <vector>
-
-#ifdef STRATA_TEST_HAS_GLOO
-#include <strata/distribute/communicators/gloo.hpp>
-#endif
 using namespace strata;
 using namespace std::chrono_literals;
 
@@ -81,9 +76,6 @@ TEST_CASE("machines are those whose processes share memory; sums have the bits o
   const setting settings[] = {{{0, 0, 1, 1}, communication_implementation::automatic, {0, 0, 2, 2}},
                               {{0, 1, 0}, communication_implementation::automatic, {0, 1, 0}},
                               {{5, 5}, communication_implementation::automatic, {0, 0}},
-#ifdef STRATA_TEST_HAS_GLOO
-                              {{0, 0, 1, 1}, gloo_communication, {0, 1, 2, 3}},
-#endif
                               {{0, 0, 1, 1}, communication_implementation::tcp, {0, 1, 2, 3}}};
   for (const setting& s : settings) {
     CAPTURE(s.machines.size());

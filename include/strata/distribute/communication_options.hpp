@@ -13,8 +13,8 @@ struct engine_arguments;
 }  // namespace detail
 
 /// What carries messages between processes. `communication_implementation::automatic` is shared memory on one machine and TCP
-/// between machines, `communication_implementation::tcp` is TCP everywhere. `gloo_communication`, `ucx_communication` and
-/// `mpi_communication` need the headers strata/distribute/communicators/gloo.hpp, ucx.hpp and mpi.hpp.
+/// between machines, `communication_implementation::tcp` is TCP everywhere. `mpi_communication` needs the header
+/// strata/distribute/communicators/mpi.hpp.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/experimental/CommunicationImplementation
 struct communication_implementation {
   const char* description;  // for messages; empty: automatic
@@ -41,16 +41,8 @@ struct implementation_of_header {
 }  // namespace detail
 
 template <class Implementation>
-struct please_include_strata_distribute_communicators_gloo_hpp;
-template <class Implementation>
-struct please_include_strata_distribute_communicators_ucx_hpp;
-template <class Implementation>
 struct please_include_strata_distribute_communicators_mpi_hpp;
 
-/// Gloo for all messages.
-inline constexpr detail::implementation_of_header<please_include_strata_distribute_communicators_gloo_hpp> gloo_communication{};
-/// UCX for all messages.
-inline constexpr detail::implementation_of_header<please_include_strata_distribute_communicators_ucx_hpp> ucx_communication{};
 /// The MPI that has started the processes, for all messages.
 inline constexpr detail::implementation_of_header<please_include_strata_distribute_communicators_mpi_hpp> mpi_communication{};
 
@@ -66,8 +58,8 @@ struct communication_options {
   /// Messages are rounded to bfloat16: half the bytes. The rounding errors are added in the next step (error feedback).
   /// All processes still have the same parameters, but not the bits of one process.
   bool bf16_gradients = false;
-  /// Gradients travel without encryption although the training has a secret or certificates. Gloo, UCX and MPI cannot encrypt:
-  /// with them it has to be said.
+  /// Gradients travel without encryption although the training has a secret or certificates. MPI cannot encrypt: with
+  /// it this has to be set.
   bool unprotected_data = false;
 };
 

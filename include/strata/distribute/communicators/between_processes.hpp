@@ -1,5 +1,4 @@
-// Sends messages through shared memory on one machine and over TCP between machines, or through Gloo, UCX or MPI. Needs
-// protozero.
+// Sends messages through shared memory on one machine and over TCP between machines, or through MPI. Needs protozero.
 // needs: protozero
 #pragma once
 #include <algorithm>

@@ -1,4 +1,4 @@
-// error: please_include_strata_distribute_communicators_ucx_hpp
+// error: please_include_strata_distribute_communicators_mpi_hpp
 // whole program
 // needs: grpc protozero
 #include <strata/distribute/communication_options.hpp>
@@ -16,7 +16,7 @@ void check() {
                 multi_worker_mirrored{tf_config(), {.communication = {.implementation = communication_implementation::tcp}}}};
 #else
   trainer model{net{}, adam{}, sparse_categorical_crossentropy{},
-                multi_worker_mirrored{tf_config(), {.communication = {.implementation = ucx_communication}}}};
+                multi_worker_mirrored{tf_config(), {.communication = {.implementation = mpi_communication}}}};
 #endif
   model.fit(data::synthetic_digits(64, 1) | data::batch<32>, epochs(1));
 }
