@@ -226,29 +226,61 @@ TEST_CASE("bad data give one clear error") {
   data.labels[20] = 2;
 
   data.x[17 * 4 + 2] = std::numeric_limits<float>::quiet_NaN();
-  CHECK(error_of(fit) == "epoch 1, step 2: the loss is nan, because element 2 of the input of sample 17 is nan");
+  CHECK(error_of(fit) == std::string("epoch 1, step 2: the loss is nan, because element 2 of the input of sample 17 is nan") +
+                           strata::detail::after_bad_step);
   CHECK(error_of([&] {
           std::vector<float> out(5);
           model.predict(std::span<const float>(data.x), out);
         }).starts_with("predict: "));
 }
 
-TEST_CASE("a message about a sample of a shuffled epoch says so") {
+TEST_CASE("a message about a sample of a shuffled epoch names its row") {
+  clouds data(48);
+  const auto refused = [&](auto batches) {
+    const auto said = [&] {
+      return error_of([&] { make_trainer().fit(batches(data.view()), epochs(1), verbosity::off); });
+    };
+    data.labels[20] = 3;
+    CHECK(said() == "sample 20 has the label 3, but the network has 3 classes: labels must be 0 to 2");
+    data.labels[20] = 2;
+    const float x = std::exchange(data.x[18 * 4 + 2], std::numeric_limits<float>::quiet_NaN());
+    CHECK(said().find("because element 2 of the input of sample 18 is nan; weights") != std::string::npos);
+    data.x[18 * 4 + 2] = x;
+  };
+  refused([](auto all) { return all | data::shuffle(48) | data::batch<16>; });
+  refused([](auto all) { return all | data::shuffle(48) | data::batch<16> | data::prefetch(2); });
+  refused([](auto all) { return all | data::shuffle(48) | data::batch<16> | data::take(3) | data::repeat(2); });
+  refused([](auto all) { return all | data::shuffle(48) | data::repeat(2) | data::batch<20>; });
+  refused([](auto all) { return all | data::skip(2) | data::shuffle(5) | data::batch<5> | data::skip(1); });
+  refused([](auto all) {
+    return all | data::shard(2, 0) | data::shuffle(48) | data::batch<5> | data::cache | data::prefetch(1);
+  });
+}
+
+TEST_CASE("a message about a row of x and y names it") {
   clouds data(48);
   auto model = make_trainer();
-  data.labels[20] = 3;
-  const std::string text =
-      error_of([&] { model.fit(data.view() | data::shuffle(48) | data::batch<16>, epochs(1), verbosity::off); });
-  CHECK(text.ends_with("labels must be 0 to 2; sample 0 is the first one of this epoch, whose order is shuffled"));
-  data.labels[20] = 2;
-  data.x[17 * 4 + 2] = std::numeric_limits<float>::quiet_NaN();
-  CHECK(error_of([&] {
-          model.fit(data.view() | data::shuffle(48) | data::batch<16>, epochs(1), verbosity::off);
-        }).ends_with(" is nan; sample 0 is the first one of this epoch, whose order is shuffled"));
-  data.x[17 * 4 + 2] = 0;
-  CHECK(error_of([&] { model.fit(data.view() | data::batch<16>, epochs(1), verbosity::off); }) ==
-        "epoch 1, step 1: the loss is nan, although all inputs are finite: if an earlier training has left weights that are not, "
-        "set finite ones; otherwise lower the learning rate, or clip the gradient (clipnorm, global_clipnorm)");
+  data.x[17 * 4 + 2] = std::numeric_limits<float>::infinity();
+  const auto text = error_of([&] { model.fit(data.x, data.labels, epochs(1), verbosity::off); });
+  CHECK(text.find("because element 2 of the input of sample 17 is inf; weights") != text.npos);
+}
+
+TEST_CASE("after a nan in the data, weights and a new optimizer train on") {
+  clouds data(48);
+  auto model = make_trainer(), other = make_trainer();
+  const std::vector<float> weights(model.parameters().begin(), model.parameters().end());
+  const auto fit = [&](auto& one) { return one.fit(data.view() | data::batch<16>, epochs(2), verbosity::off); };
+  const float x = std::exchange(data.x[2], std::numeric_limits<float>::quiet_NaN());
+  CHECK(error_of([&] { fit(model); }).ends_with(strata::detail::after_bad_step));
+  data.x[2] = x;
+  CHECK(error_of([&] { fit(model); }) ==
+        std::string("epoch 1, step 1: the loss is nan, although all inputs are finite: an earlier fit may have left weights or "
+                    "moments that are not; otherwise lower the learning rate, or clip the gradient (clipnorm, global_clipnorm)") +
+            strata::detail::after_bad_step);
+  model.set_parameters(weights);
+  model.reset_optimizer();
+  CHECK(fit(model)["loss"] == fit(other)["loss"]);
+  CHECK(std::ranges::equal(model.parameters(), other.parameters()));
 }
 
 TEST_CASE("numbers of epochs and steps are not negative") {
@@ -281,7 +313,7 @@ TEST_CASE("no layer hides a nan pixel") {
   using unfused = sequential<input<12, 12, 1>, conv2d<4, 3, stride<2>, relu>, max_pool2d<3, same_padding>, global_average_pool2d,
                              dense<3, softmax>>;
   for (const std::string& text : {message(fused_pooling{}), message(winograd{}), message(unfused{})})
-    CHECK(text == "epoch 1, step 1: the loss is nan, because element 70 of the input of sample 7 is nan");
+    CHECK(text.starts_with("epoch 1, step 1: the loss is nan, because element 70 of the input of sample 7 is nan; weights"));
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <strata/base/text.hpp>
 #include <strata/concepts/callback.hpp>
+#include <strata/train/checks.hpp>
 #include <strata/train/fitted_model.hpp>
 
 namespace strata {
@@ -14,7 +15,8 @@ struct terminate_on_nan {
   void on_train_begin(training_state& s) { s.bad_loss_ends_training = true; }
   void on_batch_end(training_state& s, fitted_model& model) {
     if (std::isfinite(s.loss) || !model.group().is_chief()) return;
-    std::clog << detail::text_of({"epoch ", s.epoch + 1, ", update ", s.step, ": the loss is ", s.loss, ", the training ends\n"});
+    std::clog << detail::text_of({"epoch ", s.epoch + 1, ", update ", s.step, ": the loss is ", s.loss, ", the training ends",
+                                  detail::after_bad_step, "\n"});
   }
 };
 static_assert(callback<terminate_on_nan>);

@@ -126,6 +126,16 @@ concept slot_collecting_executor = requires(E& e) {
   e.whole_slots();
 };
 
+namespace detail {
+template <class E>
+auto all_slots(E& executor) {
+  if constexpr (slot_executor<E>)
+    return executor.slots();
+  else if constexpr (slot_collecting_executor<E>)
+    return executor.whole_slots();
+}
+}  // namespace detail
+
 /// One that can tell the gradient of a step.
 ///   `keep_gradient(bool)`   whether it is kept from now on
 ///   `gradient()`            the mean of each trained element over the samples of the last step, before penalties and clipping

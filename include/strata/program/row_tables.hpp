@@ -60,11 +60,21 @@ constexpr const row_table* smallest_table_of(int input) {
 }
 }  // namespace detail
 
-/// Looks at the samples `which` of a batch. `samples_before`: of other batches, so that the message counts as the user does.
-/// Throws strata::error that names the layer as the summary does, the sample and the value, for a number that is no row: not
+/// How messages name the samples of a batch: as the user counts, after those of other batches.
+class sample_names {
+ public:
+  explicit sample_names(long before = 0) : before_(before) {}
+  virtual ~sample_names() = default;
+  virtual std::string of(long n) const { return detail::text_of({"sample ", before_ + n}); }
+
+ private:
+  long before_;
+};
+
+/// Looks at the samples `which` of a batch. Throws strata::error that names the layer as the summary does, the sample and the value, for a number that is no row: not
 /// whole, negative, too large, not finite.
 template <class Program>
-void refuse_other_rows(const samples<typename Program::value_type>& batch, row_range which, long samples_before = 0) {
+void refuse_other_rows(const samples<typename Program::value_type>& batch, row_range which, const sample_names& names = sample_names()) {
   if constexpr (!row_tables_of_program<Program>.empty()) {
     using T = typename Program::value_type;
     constexpr const end_sizes& ends = ends_of_program<Program>;
@@ -77,7 +87,7 @@ void refuse_other_rows(const samples<typename Program::value_type>& batch, row_r
       const auto is_row = [end](T number) { return number >= 0 && number < end && number == T(int(number)); };
       for (long i = which.begin * size; i < which.end * size; ++i)
         if (!is_row(x[i]))
-          throw_error({"sample ", samples_before + i / size, " has the number ",
+          throw_error({names.of(i / size), " has the number ",
                        detail::formatted("%.*g", std::numeric_limits<T>::max_digits10, double(x[i])), " in element ", i % size,
                        ", but ", layer_names_of<typename Program::network>()[std::size_t(table->layer)], " has ", table->rows,
                        " rows: it takes whole numbers from 0 to ", table->rows - 1});

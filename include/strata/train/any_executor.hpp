@@ -9,6 +9,7 @@
 #include <strata/concepts/batch_source.hpp>
 #include <strata/concepts/metric.hpp>
 #include <strata/distribute/executor.hpp>
+#include <strata/program/row_tables.hpp>
 #include <strata/train/any_process_group.hpp>
 #include <strata/train/checks.hpp>
 #include <string>
@@ -84,7 +85,7 @@ class any_executor {
   virtual program_info about() const = 0;
   virtual any_process_group& group() = 0;
   /// Throws strata::error for labels that are no class and indices that are no row of an embedding.
-  virtual void check(const samples<T>& batch, row_range rows, long samples_before) = 0;
+  virtual void check(const samples<T>& batch, row_range rows, const sample_names& names) = 0;
   virtual void prepare(int batch_size, purpose) = 0;
   virtual void train_step(const samples<T>& batch, std::span<metric_sum> sums) = 0;
   virtual void evaluate_step(const samples<T>& batch, std::span<metric_sum> sums) = 0;
@@ -159,10 +160,10 @@ class erased_executor final : public any_executor<typename Program::value_type> 
     return {reported::all, ends_of_program<Program>};
   }
   any_process_group& group() override { return group_; }
-  void check(const samples<T>& batch, row_range rows, long samples_before) override {
+  void check(const samples<T>& batch, row_range rows, const sample_names& names) override {
     if (batch.stored) return;  // see stored_stream
     check_arrays<Program>(batch);
-    check_rows<Program>(batch, rows, samples_before);
+    check_rows<Program>(batch, rows, names);
   }
   void prepare(int batch_size, purpose why) override { executor_.prepare(batch_size, why); }
   void train_step(const samples<T>& batch, std::span<metric_sum> sums) override { copy(executor_.train_step(batch), sums); }

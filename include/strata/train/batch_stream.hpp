@@ -4,6 +4,7 @@
 #include <strata/base/text.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/sample_view.hpp>
+#include <strata/program/row_tables.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +25,9 @@ class batch_stream {
   virtual std::string order() const = 0;
   /// The position after the current batch; empty if the source does not know it.
   virtual std::optional<data_position> where() const = 0;
+  /// Sample n of the current batch, of `count`, as the source names it: "record 17 of train.tfrecord". Empty if the source does
+  /// not know it.
+  virtual std::string describe(int count, int n) const = 0;
   /// Begins the pass at `from`, which `where` of an equal source returned; if it is empty, after `batches` batches.
   virtual void resume(int pass, const std::optional<data_position>& from, long batches) = 0;
 
@@ -31,13 +35,23 @@ class batch_stream {
   ~batch_stream() = default;
 };
 
-/// The end of a message that names a sample by its place in an epoch; empty where that is its place in the data, too.
+/// Names samples by their place in the data or, where the source does not know that, in the epoch.
 template <class T>
-[[gnu::cold]] std::string note_on_order(const batch_stream<T>& stream) {
-  const std::string order = stream.order();
-  const bool shuffles = order.find("shuffle(") != order.npos && order.find("shuffle(1,") == order.npos;
-  return shuffles ? "; sample 0 is the first one of this epoch, whose order is shuffled" : "";
-}
+class names_in_stream final : public sample_names {
+  const batch_stream<T>& stream_;
+  int count_;
+
+ public:
+  names_in_stream(const batch_stream<T>& stream, int count, long before)
+      : sample_names(before), stream_(stream), count_(count) {}
+
+  [[gnu::cold]] std::string of(long n) const override {
+    if (std::string known = stream_.describe(count_, int(n)); !known.empty()) return known;
+    const std::string order = stream_.order();
+    const bool shuffles = order.find("shuffle(") != order.npos && order.find("shuffle(1,") == order.npos;
+    return sample_names::of(n) + (shuffles ? " of this epoch, whose order is shuffled," : "");
+  }
+};
 
 /// What happens once in a pass is [[gnu::cold]] here and elsewhere: it is compiled for size, in less time.
 template <class T, class Source>
@@ -97,6 +111,11 @@ class stream_over : public batch_stream<T> {
   std::optional<data_position> where() const override {
     if (fresh_) return resumed_at_;  // the source counts the batch that it has made ahead
     if constexpr (tells_position) return std::as_const(source_).where();
+    return {};
+  }
+  [[gnu::cold]] std::string describe([[maybe_unused]] int count, [[maybe_unused]] int n) const override {
+    if constexpr (requires(data_position after) { std::as_const(source_).describe(after, count, n); })
+      if (const std::optional<data_position> after = where()) return std::as_const(source_).describe(*after, count, n);
     return {};
   }
   [[gnu::cold]] void resume(int pass, const std::optional<data_position>& from, long batches) override {

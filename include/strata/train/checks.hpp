@@ -11,10 +11,10 @@
 namespace strata::detail {
 
 /// A label outside the classes would read beyond the predictions.
-inline void check_labels(const std::int32_t* labels, row_range rows, int classes, long samples_before) {
+inline void check_labels(const std::int32_t* labels, row_range rows, int classes, const sample_names& names) {
   for (int n = rows.begin; n < rows.end; ++n)
     if (labels[n] < 0 || labels[n] >= classes)
-      throw_error({"sample ", samples_before + n, " has the label ", labels[n], ", but the network has ", classes,
+      throw_error({names.of(n), " has the label ", labels[n], ", but the network has ", classes,
                    " classes: labels must be 0 to ", classes - 1});
 }
 
@@ -37,29 +37,32 @@ void check_arrays(const samples<typename Program::value_type>& batch) {
 
 /// Before anything is computed: the labels, and the indices of embeddings, of some rows of a batch.
 template <class Program>
-void check_rows(const samples<typename Program::value_type>& batch, row_range rows, long samples_before) {
+void check_rows(const samples<typename Program::value_type>& batch, row_range rows, const sample_names& names) {
   [&]<class... Output>(type_list<Output...>) {
     constexpr const auto& t = tape_of<typename Program::items>;
     static constexpr tape_ends ends = ends_of(t);
     [[maybe_unused]] int k = 0;
     const auto check = [&](label_kind kind) {
       if (kind == label_kind::sparse)
-        check_labels(batch.truths[k].labels, rows, t.nodes[ends.losses[k]].out.last(), samples_before);
+        check_labels(batch.truths[k].labels, rows, t.nodes[ends.losses[k]].out.last(), names);
       ++k;
     };
     (check(Output::loss::labels), ...);
   }(typename Program::outputs{});
-  refuse_other_rows<Program>(batch, rows, samples_before);
+  refuse_other_rows<Program>(batch, rows, names);
 }
 
-/// Throws for an element that is nan or infinite among `size` elements of sample n. note: see note_on_order.
+/// The end of a message about a step whose loss is not finite: most strategies have updated by its gradient.
+inline constexpr const char* after_bad_step =
+    "; weights and moments of the optimizer may be ruined: load weights and call reset_optimizer() before the next fit";
+
+/// Throws for an element that is nan or infinite among `size` elements of sample n.
 template <class T>
-void report_not_finite(const T* array, int n, long size, const std::string& where, const char* what, long samples_before,
-                       const std::string& note) {
+void report_not_finite(const T* array, int n, long size, const std::string& where, const char* what, const sample_names& names) {
   for (long i = 0; array && i < size; ++i)
     if (!std::isfinite(array[n * size + i]))
-      throw_error({where, ", because element ", i, " of the ", what, " of sample ", samples_before + n, " is ",
-                   double(array[n * size + i]), note});
+      throw_error({where, ", because element ", i, " of the ", what, " of ", names.of(n), " is ",
+                   double(array[n * size + i]), after_bad_step});
 }
 
 /// While it lives, another one of the same trainer throws strata::error: a fit within a fit.
@@ -81,25 +84,25 @@ class running_fit {
   throw_error({"epoch ", epoch + 1, ", step ", step,
                ": the loss is nan or infinite: look for elements of its batch that are not finite (check_numerics names the "
                "layer and the sample), "
-               "lower the learning rate, or clip the gradient (clipnorm, global_clipnorm)"});
+               "lower the learning rate, or clip the gradient (clipnorm, global_clipnorm)",
+               after_bad_step});
 }
 
 /// The loss of a batch is nan or infinite: throws an error that says where that comes from.
 template <class T>
 [[noreturn, gnu::cold]] void report_bad_loss(double loss, const samples<T>& batch, row_range rows, const end_sizes& ends,
-                                             int epoch, long step, long samples_before, const std::string& note,
-                                             bool is_first_of_fit) {
+                                             int epoch, long step, const sample_names& names, bool is_first_of_fit) {
   const std::string where = text_of({"epoch ", epoch + 1, ", step ", step + 1, ": the loss is ", loss});
   for (int n = rows.begin; n < rows.end; ++n) {
     for (int k = 0; k < ends.input_count; ++k)
-      report_not_finite(batch.inputs[k], n, ends.inputs[k], where, "input", samples_before, note);
+      report_not_finite(batch.inputs[k], n, ends.inputs[k], where, "input", names);
     for (int k = 0; k < ends.output_count; ++k)
-      report_not_finite(batch.truths[k].targets, n, ends.outputs[k], where, "target", samples_before, note);
+      report_not_finite(batch.truths[k].targets, n, ends.outputs[k], where, "target", names);
   }
   const bool saw_all = rows.begin == 0 && rows.end == batch.count;
   throw_error({where, ", although all inputs ", saw_all ? "" : "of this process ", "are finite: ",
-               is_first_of_fit ? "if an earlier training has left weights that are not, set finite ones; otherwise " : "",
-               "lower the learning rate, or clip the gradient (clipnorm, global_clipnorm)"});
+               is_first_of_fit ? "an earlier fit may have left weights or moments that are not; otherwise " : "",
+               "lower the learning rate, or clip the gradient (clipnorm, global_clipnorm)", after_bad_step});
 }
 
 }  // namespace strata::detail

@@ -252,8 +252,7 @@ template <class T>
     if (!state.bad_loss_ends_training && batch.stored) report_bad_loss_of_step(state.epoch, at.steps_of_epoch + 1);
     if (!state.bad_loss_ends_training)
       report_bad_loss(state.loss, batch, steps_.own_rows_of(batch), executor_.about().ends, state.epoch, at.steps_of_epoch,
-                      at.samples_of_epoch, note_on_order(stream_),
-                      state.epoch == settings_.first_epoch && at.steps_of_epoch == 0);
+                      names_in_stream<T>(stream_, batch.count, at.samples_of_epoch), state.epoch == settings_.first_epoch && at.steps_of_epoch == 0);
     state.stop_training = true;
   }
   state.step = executor_.step();

@@ -39,7 +39,7 @@ void predict_in_pieces(std::span<const T> x, std::span<T> out, const auto& prepa
   prepare(int(std::min(count, most)));
   for (std::size_t at = 0; at < count; at += most) {
     const samples<T> piece{x.data() + at * in_size, int(std::min(count - at, most))};
-    refuse_other_rows<Program>(piece, {0, piece.count}, long(at));
+    refuse_other_rows<Program>(piece, {0, piece.count}, sample_names(long(at)));
     predict(piece, out.data() + at * out_size);
   }
 }

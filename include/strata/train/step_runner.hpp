@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <span>
 #include <strata/base/error.hpp>
-#include <strata/base/exceptions.hpp>
 #include <strata/base/linkage.hpp>
 #include <strata/base/stopwatch.hpp>
 #include <strata/base/text.hpp>
@@ -62,12 +61,7 @@ class step_runner {
 
   /// Throws strata::error for a batch that the network cannot take. samples_before: of the epoch, for messages.
   void check(const batch_stream<T>& stream, const samples<T>& batch, long samples_before) {
-    STRATA_TRY { executor_.check(batch, own_rows_of(batch), samples_before); }
-    STRATA_CATCH(const error& failure) {
-      const std::string note = note_on_order(stream);
-      if (note.empty()) STRATA_THROW_AGAIN;
-      throw_error(failure.what() + note);
-    }
+    executor_.check(batch, own_rows_of(batch), names_in_stream<T>(stream, batch.count, samples_before));
   }
   /// sums: of this step.
   void train(const samples<T>& batch, std::span<metric_sum> sums) {

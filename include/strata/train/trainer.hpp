@@ -222,7 +222,7 @@ class trainer {
             [&](const auto& predict_batch) {
               for (samples<T> batch; stream.next(batch);) {
                 const std::size_t before = out.values.size(), size = std::size_t(network::output_shape.size());
-                refuse_other_rows<Program>(batch, {0, batch.count}, long(before / size));
+                refuse_other_rows<Program>(batch, {0, batch.count}, sample_names(long(before / size)));
                 out.values.resize(before + std::size_t(batch.count) * size);
                 predict_batch(batch.count, [&] { executor_.predict({batch.x(), batch.count}, out.values.data() + before); });
               }
@@ -243,7 +243,7 @@ class trainer {
   metric_sums<Program> train_step(const samples<T>& batch) {
     detail::check_arrays<Program>(batch);
     executor_.prepare(batch.count, purpose::training);
-    detail::check_rows<Program>(batch, own_rows_ ? own_rows_(batch.count) : row_range{0, batch.count}, 0);
+    detail::check_rows<Program>(batch, own_rows_ ? own_rows_(batch.count) : row_range{0, batch.count}, sample_names());
     if constexpr (totalling_executor<executor_type, Program>)
       return executor_.train_apart(batch);  // a callback of fit may have called
     else
@@ -302,6 +302,20 @@ class trainer {
   double learning_rate() const { return executor_.learning_rate(); }
   /// Replaces the optimizer's schedule by a constant rate. Throws strata::error if it is negative or not finite.
   void set_learning_rate(double rate) { executor_.set_learning_rate(rate); }
+
+  /// The optimizer begins anew, as that of a new trainer: its moments, and the number of updates, with which a schedule begins
+  /// again. Weights stay, and so does a rate from set_learning_rate. After a loss that is not finite, load or set finite weights,
+  /// too. Processes that train together all call it.
+  void reset_optimizer() {
+    constexpr bool has_state = slot_executor<executor_type> || slot_collecting_executor<executor_type>;
+    static_assert(has_state, "reset_optimizer: the state of this optimizer is on parameter servers: start them anew");
+    if constexpr (has_state) {
+      std::ranges::fill(detail::all_slots(executor_), T(0));
+      executor_.set_step(0);
+      executor_.drop_rounding_errors();
+      executor_.parameters_changed();
+    }
+  }
 
   /// Freezes a layer, by its name in the summary, or trains it again, from the next step on: no update changes the weights of a
   /// frozen layer, its regularizers add no penalty, and no gradient is computed below the first layer that trains. Processes that
@@ -543,6 +557,7 @@ class trainer<detail::refused_program<Sentence, Network>, void> {
   void load_weights(const auto&...) {}
   double learning_rate() const { return 0; }
   void set_learning_rate(double) {}
+  void reset_optimizer() {}
   void set_trainable(const auto&...) {}
   bool is_trainable(const auto&...) const { return true; }
   bool is_chief() const { return true; }

@@ -51,6 +51,8 @@ concept resumable = requires(B& base, data_position position) {
   base.resume_at(position);
   { std::as_const(base).where() } -> std::same_as<data_position>;
 };
+template <class B>
+concept describes = requires(const B& base, data_position after, int count, int n) { base.describe(after, count, n); };
 
 /// Copies a batch of B into the buffer, which gets room for one of batch_size samples.
 template <batches B, class T>
@@ -119,6 +121,12 @@ class batch_stage : public single_pass<Self>, public batch_extent_of<B> {
     requires resumable<B>
   {
     resume_next(from);
+  }
+  /// See batch_maker. Self hides it if its position is not that of B.
+  std::string describe(data_position after, int count, int n) const
+    requires describes<B>
+  {
+    return base_.describe(after, count, n);
   }
   const B& base() const { return base_; }
 

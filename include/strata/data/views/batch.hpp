@@ -76,6 +76,18 @@ class batch_maker {
     to_skip_ = static_cast<std::size_t>(from.samples) / shards;
   }
 
+  /// Sample n of a batch of `count`, after which the position is `after`. Reads the indices of that pass again, from a copy.
+  [[gnu::cold]] std::string describe(data_position after, int count, int n) const
+    requires(!properties.leaves_out && !releasable<rows> && std::copyable<V>)
+  {
+    V again(base_);
+    again.set_epoch(after.epoch);
+    auto left = std::ptrdiff_t(after.samples / shards_of(base_)) - count + n;
+    auto at = std::ranges::begin(again);
+    while (at != std::ranges::end(again) && left-- > 0) ++at;
+    return at == std::ranges::end(again) ? std::string() : detail::describe(again.rows(), *at);
+  }
+
   /// Until the next choice, only these rows of each batch are written; the others are not initialised.
   void only_rows(row_choice which)
     requires(!properties.leaves_out)

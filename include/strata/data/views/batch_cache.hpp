@@ -37,6 +37,11 @@ class batch_cache_view : public detail::batch_stage<batch_cache_view<B>, B> {
   }
   void only_rows(row_choice) = delete;  // another pass may read other rows of the same batches
   std::string order() const { return "cache"; }
+  std::string describe(data_position after, int count, int n) const
+    requires detail::describes<B>
+  {
+    return stage::describe({0, after.samples}, count, n);
+  }
 
  private:
   struct memory {

@@ -49,6 +49,12 @@ class batch_repeat_view : public detail::batch_stage<batch_repeat_view<B>, B> {
   {
     stage::resume_at(from);
   }
+  std::string describe(data_position after, int count, int n) const
+    requires(tells_position && detail::describes<B>)
+  {
+    const std::uint64_t pass = (after.samples - 1) / samples_of_a_pass();
+    return stage::describe({after.epoch * count_ + int(pass), after.samples - pass * samples_of_a_pass()}, count, n);
+  }
 
  private:
   data_position position_after(data_position of_base) const {

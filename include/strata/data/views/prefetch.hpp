@@ -106,6 +106,11 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
   {
     return next_pass_.from ? *next_pass_.from : worker_->current().where;
   }
+  std::string describe(data_position after, int count, int n) const
+    requires(copies_source && detail::describes<V>)
+  {
+    return unread_.describe(after, count, n);
+  }
   /// For what no pass changes.
   const V& base() const { return worker_->source(); }
   /// The number of batches that are made ahead now.

@@ -106,6 +106,12 @@ class batch_slice_view : public detail::batch_stage<batch_slice_view<B>, B> {
     return part_.size(this->base_.size());
   }
   std::string order() const { return detail::order_of_batches(this->base_, part_.order()); }
+  std::string describe(data_position after, int count, int n) const
+    requires detail::describes<B>
+  {
+    after.samples += this->samples_in(part_.first);
+    return stage::describe(after, count, n);
+  }
 
  private:
   /// Skipped samples do not count, so that later stages can count batches.
