@@ -32,7 +32,7 @@ void fit_for_tensorboard(const std::filesystem::path& folder) {
   const auto train = data::synthetic_digits(4000, 1) | data::random_rotation(0.05, {.seed = 1}) |
                      data::shuffle(4000, {.seed = 2}) | data::batch<64>;
   const auto test = data::synthetic_digits(1000, 2) | data::batch<100>;
-  model.fit(train, validation(test), epochs(12), verbosity::off, reduce_lr_on_plateau{{.factor = 0.5, .patience = 2}},
+  model.fit(train, validation(test), epochs(12), verbosity::off, reduce_lr_on_plateau{.factor = 0.5, .patience = 2},
             tensor_board{folder, {.histogram_freq = 1, .write_grads = true, .write_images = true, .update_every_batches = 10}});
 
   event_file pictures(folder / "train");

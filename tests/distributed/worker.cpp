@@ -84,11 +84,11 @@ void train(const auto& strategy, int count) {
                 seed(5)};
   const auto evaluated = digits | data::batch<50> | data::map([](auto&) { take_time_to_evaluate(); });
   // Ends with the weights of the epoch with the highest loss, which is the first one, if that is asked for.
-  early_stopping returns{{.monitor = "loss",
-                          .patience = count,
-                          .mode = monitor_mode::max,
-                          .restore_best_weights = true,
-                          .start_from_epoch = environment("RETURN").empty() ? count : 0}};
+  early_stopping returns{.monitor = "loss",
+                         .patience = count,
+                         .mode = monitor_mode::max,
+                         .restore_best_weights = true,
+                         .start_from_epoch = environment("RETURN").empty() ? count : 0};
   history past;
   try {
     past = model.fit(digits | data::shuffle(300) | data::batch<64>, epochs(count), validation(evaluated), say_when_under_way{},

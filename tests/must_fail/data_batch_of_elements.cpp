@@ -1,4 +1,4 @@
-// error: data::batch takes a view of samples
+// error: elements before data::batch are samples
 #include <strata/data/sources/from_range.hpp>
 #include <strata/data/views/batch.hpp>
 #include <strata/data/views/map.hpp>

@@ -85,23 +85,23 @@ TEST_CASE("early_stopping and reduce_lr_on_plateau decide as in Keras, also afte
     const std::vector<double> values = recorded.tensor(name + "/values");
     for (const int interruption : {-1, 4, 11}) {
       if (s.at("callback") == "early_stopping") {
-        const early_stopping c{{.monitor = monitor,
-                                .min_delta = s.at("min_delta"),
-                                .patience = s.at("patience"),
-                                .mode = mode_of(s.at("mode")),
-                                .baseline = s.at("baseline").is_null() ? std::nullopt : std::optional<double>(s.at("baseline")),
-                                .restore_best_weights = s.at("restore_best_weights"),
-                                .start_from_epoch = s.at("start_from_epoch")}};
+        const early_stopping c{.monitor = monitor,
+                               .min_delta = s.at("min_delta"),
+                               .patience = s.at("patience"),
+                               .mode = mode_of(s.at("mode")),
+                               .baseline = s.at("baseline").is_null() ? std::nullopt : std::optional<double>(s.at("baseline")),
+                               .restore_best_weights = s.at("restore_best_weights"),
+                               .start_from_epoch = s.at("start_from_epoch")};
         const outcome o = run(c, monitor, values, interruption);
         CHECK(std::vector<std::int32_t>{o.last, int(o.weights)} == recorded.integers(name + "/last"));
       } else {
-        const reduce_lr_on_plateau c{{.monitor = monitor,
-                                      .factor = s.at("factor"),
-                                      .patience = s.at("patience"),
-                                      .mode = mode_of(s.at("mode")),
-                                      .min_delta = s.at("min_delta"),
-                                      .cooldown = s.at("cooldown"),
-                                      .min_lr = s.at("min_lr")}};
+        const reduce_lr_on_plateau c{.monitor = monitor,
+                                     .factor = s.at("factor"),
+                                     .patience = s.at("patience"),
+                                     .mode = mode_of(s.at("mode")),
+                                     .min_delta = s.at("min_delta"),
+                                     .cooldown = s.at("cooldown"),
+                                     .min_lr = s.at("min_lr")};
         CHECK(run(c, monitor, values, interruption).rates == recorded.tensor(name + "/rates"));
       }
     }

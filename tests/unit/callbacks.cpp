@@ -79,8 +79,8 @@ TEST_CASE("a training stops early with the best weights; interrupted anywhere, i
   /// `cut`: the update after which the power fails; 0: never.
   const auto train = [&](const std::string& run, long cut, bool& is_cut) {
     auto model = make();
-    early_stopping stops{{.patience = 4, .restore_best_weights = true}};
-    reduce_lr_on_plateau reduces{{.factor = 0.5, .patience = 2, .min_delta = 0}};
+    early_stopping stops{.patience = 4, .restore_best_weights = true};
+    reduce_lr_on_plateau reduces{.factor = 0.5, .patience = 2, .min_delta = 0};
     model_checkpoint saves{file((run + "-{epoch:02d}-{val_loss:.3f}.safetensors").c_str()), {.save_best_only = true}};
     csv_logger writes{file((run + ".csv").c_str())};
     lambda_callback cuts{.on_batch_end = [&](training_state& s) {
@@ -154,7 +154,7 @@ TEST_CASE("a training stops early with the best weights; interrupted anywhere, i
 TEST_CASE("threads and replicas decide alike") {
   const auto train = [](auto strategy) {
     auto model = make(strategy);
-    early_stopping stops{{.monitor = "val_accuracy", .patience = 3, .restore_best_weights = true}};
+    early_stopping stops{.monitor = "val_accuracy", .patience = 3, .restore_best_weights = true};
     model.fit(noise(), epochs(30), other_noise(), verbosity::off, stops);
     return std::pair(stops.stopped_epoch(), weights_of(model));
   };
@@ -165,9 +165,9 @@ TEST_CASE("threads and replicas decide alike") {
 TEST_CASE("two callbacks that stop, or set the rate, do not undo each other") {
   auto model = make();
   const lambda_callback third{.on_epoch_end = [](training_state& s) { s.stop_training |= s.epoch == 2; }};
-  early_stopping stops{{.patience = 100}};
+  early_stopping stops{.patience = 100};
   learning_rate_scheduler halves{[](int epoch, double rate) { return epoch == 0 ? rate : rate / 2; }};
-  reduce_lr_on_plateau reduces{{.monitor = "loss", .factor = 0.1, .patience = 1, .min_delta = 1e9}};
+  reduce_lr_on_plateau reduces{.monitor = "loss", .factor = 0.1, .patience = 1, .min_delta = 1e9};
   const history past = model.fit(noise(), epochs(10), other_noise(), verbosity::off, third, stops, halves, reduces);
   CHECK(past.size() == 3);
   const auto rates = past["learning_rate"];
@@ -205,9 +205,9 @@ TEST_CASE("an epoch whose validation loss is nan is no improvement, whatever a m
   std::ostringstream said, progress;
   auto *const log = std::clog.rdbuf(said.rdbuf()), *const out = std::cout.rdbuf(progress.rdbuf());
   trainer model{net{}, sgd{}, sparse_categorical_crossentropy{}, false_positives<class_id<0>>{}};
-  early_stopping stops{{.monitor = "val_false_positives", .patience = 1}};
+  early_stopping stops{.monitor = "val_false_positives", .patience = 1};
   model_checkpoint best{folder / "best.safetensors", {.monitor = "val_false_positives", .save_best_only = true}};
-  reduce_lr_on_plateau reduces{{.monitor = "val_false_positives", .factor = 0.5, .patience = 1}};
+  reduce_lr_on_plateau reduces{.monitor = "val_false_positives", .factor = 0.5, .patience = 1};
   const history past = model.fit(noise(), epochs(5), validation(x, std::vector<int>{1, 2}), verbosity::line, stops, best, reduces,
                                  csv_logger{folder / "log.csv"});
   std::clog.rdbuf(log), std::cout.rdbuf(out);
@@ -222,7 +222,8 @@ TEST_CASE("an epoch whose validation loss is nan is no improvement, whatever a m
   CHECK(contains(progress.str(), "val_loss: nan"));
   CHECK(contains(content(folder / "log.csv"), ",nan"));
   CHECK(!contains(content(folder / "log.csv"), "-nan"));
-  CHECK(contains(error_of([] { early_stopping{{.baseline = std::nan("")}}; }), "baseline is nan"));
+  training_state none;
+  CHECK(contains(error_of([&] { early_stopping{.baseline = std::nan("")}.on_train_begin(none); }), "baseline is nan"));
   CHECK(contains(error_of([] { model_checkpoint{"a.safetensors", {.initial_value_threshold = std::nan("")}}; }), "is nan"));
 }
 
@@ -250,7 +251,7 @@ TEST_CASE("metrics of one name are numbered wherever a name finds them") {
   CHECK(values["loss_1"] == 0.5);
   CHECK(values["loss"] > 1);
   CHECK(values.array("confusion_matrix") == values.array("confusion_matrix_1"));
-  early_stopping stops{{.monitor = "val_recall_2"}};
+  early_stopping stops{.monitor = "val_recall_2"};
   const history past = model.fit(noise(), epochs(2), validation(some_data(3) | data::batch<16>), verbosity::off, stops,
                                  csv_logger{folder / "a.csv"});
   CHECK(past["val_recall_2"] == std::vector<double>{1, 1});
@@ -343,11 +344,17 @@ TEST_CASE("steps_per_execution: what counts updates counts all of an execution")
 TEST_CASE("settings that make no sense, and values that are not there, are errors that say what there is") {
   const auto fit = [](auto callback) { return error_of([&] { make().fit(noise(), verbosity::off, callback); }); };
   CHECK(contains(fit(early_stopping{}), "early_stopping: there is no 'val_loss'; known: loss, accuracy (val_"));
-  CHECK(contains(fit(early_stopping{{.monitor = "acuracy", .mode = monitor_mode::max}}), "known: loss, accuracy"));
-  CHECK(contains(fit(early_stopping{{.monitor = "beauty"}}), "there is no 'beauty'; known: loss, accuracy"));
-  const lambda_callback measures{.on_epoch_end = [](training_state& s) { s.values.set("beauty", 1); }};
-  CHECK(contains(error_of([&] { make().fit(noise(), verbosity::off, measures, early_stopping{{.monitor = "beauty"}}); }),
-                 "set mode to"));
+  CHECK(contains(fit(early_stopping{.monitor = "acuracy", .mode = monitor_mode::max}), "known: loss, accuracy"));
+  CHECK(contains(fit(early_stopping{.monitor = "beauty"}), "there is no 'beauty'; known: loss, accuracy"));
+  const auto measures = [](auto... adds) {
+    return lambda_callback{.on_epoch_end = [](training_state& s) { s.values.set("beauty", 1); }, .adds = {adds...}};
+  };
+  const auto watch = [](const lambda_callback& measure, const auto& watcher) {
+    return error_of([&, own = watcher]() mutable { make().fit(noise(), verbosity::off, measure, own); });
+  };
+  CHECK(contains(watch(measures(), early_stopping{.monitor = "beauty"}), "known: loss, accuracy (a callback that adds a value"));
+  CHECK(contains(watch(measures("beauty"), early_stopping{.monitor = "beauty"}), "set mode to"));
+  CHECK(watch(measures("beauty"), early_stopping{.monitor = "beauty", .mode = monitor_mode::max}) == "no error");
   for (const char* name : {"acceleration_mae", "accumulated_cost", "val_previous_mae", "terror"}) {
     CAPTURE(name);
     CHECK(!detail::mode_of(name));  // a word of it has a known one within
@@ -356,9 +363,17 @@ TEST_CASE("settings that make no sense, and values that are not there, are error
     CHECK(detail::mode_of(name) == monitor_mode::max);
   for (const char* name : {"false_negatives", "val_mean_absolute_error", "log_cosh", "loss_1"})
     CHECK(detail::mode_of(name) == monitor_mode::min);
-  CHECK(contains(error_of([] { early_stopping{{.patience = -1}}; }), "patience is -1"));
-  CHECK(contains(error_of([] { reduce_lr_on_plateau{{.factor = 1}}; }), "factor is 1"));
+  CHECK(contains(fit(early_stopping{.monitor = "loss", .patience = -1}), "patience is -1"));
+  CHECK(contains(fit(reduce_lr_on_plateau{.factor = 1}), "factor is 1"));
   CHECK(contains(error_of([] { model_checkpoint{"weights.txt"}; }), ".safetensors"));
+  {  // before the first step
+    auto model = make();
+    const std::vector<float> before = weights_of(model);
+    CHECK(error_of([&] { model.fit(noise(), verbosity::off, early_stopping{}); }) != "no error");
+    CHECK(error_of([&] { model.fit(noise(), verbosity::off, reduce_lr_on_plateau{}); }) != "no error");
+    CHECK(error_of([&] { model.fit(noise(), verbosity::off, model_checkpoint{"{f1}.safetensors"}); }) != "no error");
+    CHECK(weights_of(model) == before);
+  }
   const scratch_folder folder("patterns");
   const auto saves = [&](const char* pattern) { return fit(model_checkpoint{folder.path / pattern}); };
   CHECK(contains(saves("{val_loss}.safetensors"), "there is no 'val_loss'; known: epoch, batch, loss, accuracy"));
@@ -369,6 +384,6 @@ TEST_CASE("settings that make no sense, and values that are not there, are error
     CHECK(contains(saves(detail::text_of({"{loss:", format, "}.safetensors"}).c_str()), "the format"));
   CHECK(contains(error_of([] { model_checkpoint{"a.safetensors", {.save_best_only = true, .save_every_batches = 2}}; }),
                  "monitor cannot be 'val_loss'"));
-  CHECK(contains(fit(early_stopping{{.start_from_epoch = 10}}), "there is no 'val_loss'"));
+  CHECK(contains(fit(early_stopping{.start_from_epoch = 10}), "there is no 'val_loss'"));
   CHECK(contains(error_of([] { early_stopping{}.set_state({{"wait", 1e300}}); }), "as 'wait'"));
 }

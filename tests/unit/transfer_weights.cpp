@@ -66,6 +66,18 @@ TEST_CASE("by name: all but the head") {
   CHECK(before != after);  // derived layouts of the weights are new, too
 }
 
+TEST_CASE("the name of a file is a path, a string or a literal") {
+  const test::scratch_folder folder("transfer-names");
+  const auto path = folder / "a.safetensors";
+  const auto from = make<digits>(1);
+  from.save_weights(path);
+  auto to = make<parity>(2);
+  for (const transfer_report& report :
+       {transfer_weights(path, to), transfer_weights(path.string(), to), transfer_weights(path.c_str(), to)})
+    CHECK(report.copied.size() == 8);
+  CHECK(error_of([&] { transfer_weights("no such file.safetensors", to); }).starts_with("cannot read no such file.safetensors"));
+}
+
 TEST_CASE("by position: layers with parameters are counted, whatever their names") {
   const auto from = make<parity>(1);
   auto to = make<deeper>(2);

@@ -2,8 +2,10 @@
 #pragma once
 #include <functional>
 #include <strata/concepts/callback.hpp>
+#include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace strata {
 
@@ -29,6 +31,7 @@ struct lambda_callback {
       on_batch_end{};
   optional_hook<pass_state> on_test_begin{}, on_test_end{}, on_test_batch_begin{}, on_test_batch_end{}, on_predict_begin{},
       on_predict_end{}, on_predict_batch_begin{}, on_predict_batch_end{};
+  std::vector<std::string> adds{};  // names of the values that it sets at the end of an epoch
 };
 static_assert(callback<lambda_callback>);
 

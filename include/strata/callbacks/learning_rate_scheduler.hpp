@@ -17,7 +17,7 @@ class learning_rate_scheduler {
   int scheduled_ = -1;  // the last epoch whose rate was set
 
  public:
-  static constexpr const char* name = "learning_rate_scheduler";
+  static constexpr const char *name = "learning_rate_scheduler", *adds = "learning_rate";
 
   template <class F>
     requires std::is_invocable_r_v<double, F&, int, double> || std::is_invocable_r_v<double, F&, int>

@@ -60,6 +60,10 @@ class model_checkpoint {
 
   void on_train_begin(training_state& s) {
     if (!s.resumed) batches_ = 0;
+    const logs& known = options_.save_every_batches > 0 ? logs{{"loss", 0}} : s.expected;
+    if (known.empty()) return;
+    if (monitored_) monitored_->check(known);
+    (void)detail::filled_pattern(pattern_, 1, 1, known);
   }
   void on_batch_end(training_state& s, fitted_model& model) {
     if (options_.save_every_batches == 0) return;

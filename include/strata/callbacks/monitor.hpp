@@ -7,6 +7,7 @@
 #include <optional>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
+#include <strata/callbacks/pattern.hpp>
 #include <strata/state/logs.hpp>
 #include <strata/state/training_state.hpp>
 #include <string>
@@ -44,7 +45,7 @@ constexpr std::optional<monitor_mode> mode_of(std::string_view name) {
   return {};
 }
 
-/// The value that a callback watches, and the best one so far.
+/// The value that a callback watches.
 class monitored {
   const char* callback_;
   std::string name_;
@@ -52,8 +53,6 @@ class monitored {
   double min_delta_;
 
  public:
-  std::optional<double> best{};
-
   /// Throws strata::error if min_delta is not a number.
   monitored(const char* callback, std::string name, monitor_mode mode, double min_delta)
       : callback_(callback), name_(std::move(name)), mode_(mode), min_delta_(std::abs(min_delta)) {
@@ -65,18 +64,25 @@ class monitored {
   std::string settings() const { return text_of({name_, ", ", mode_ == monitor_mode::max ? "larger" : "smaller", " is better"}); }
   /// Whether it is a val_ value in an epoch without validation.
   bool is_left_out(const training_state& s) const { return s.skips_validation && name_.starts_with("val_"); }
-  /// nan where the loss over the same data is nan: some metrics of weights that have exploded are good numbers, such as no false
-  /// positives. Throws strata::error, which lists the values there are, or says that the name does not tell which are better.
-  double of(const logs& values) const {
-    const auto value = values.find(name_);
-    if (!value)
-      throw_error({callback_, ": there is no '", name_, "'; known: ", values.names(),
-                   name_.starts_with("val_") ? " (val_ ones come from validation(...) among the arguments of fit)" : ""});
+  /// Throws strata::error, which lists the values of an epoch, if this is none of them, or if its name does not tell which are
+  /// better.
+  void check(const logs& values) const {
+    if (!values.contains(name_))
+      throw_error({callback_, ": there is no '", name_, "'; known: ", values.names(), hint_for(name_)});
     if (mode_ == monitor_mode::automatic)
       throw_error({callback_, ": '", name_, "' does not tell whether a smaller or a larger value is better: set mode to ",
                    "monitor_mode::min or monitor_mode::max"});
-    const double loss = values.find(name_.starts_with("val_") ? "val_loss" : "loss").value_or(*value);
-    return std::isnan(loss) ? loss : *value;
+  }
+  /// Before the first epoch.
+  void check(const training_state& s) const {
+    if (!s.expected.empty()) check(s.expected);
+  }
+  /// nan where the loss over the same data is nan: some metrics of weights that have exploded are good numbers, such as no false
+  /// positives. Throws strata::error as check does.
+  double of(const logs& values) const {
+    check(values);
+    const double value = values[name_], loss = values.find(name_.starts_with("val_") ? "val_loss" : "loss").value_or(value);
+    return std::isnan(loss) ? loss : value;
   }
   /// By more than min_delta. Any number is better than none, and nan is never better.
   bool is_better(double value, std::optional<double> than) const {

@@ -65,6 +65,13 @@ template <class C>
 concept names_session = requires { &C::restore; } || requires { &C::after_step; } || requires { &C::after_epoch; } ||
                         requires { &C::after_training; };
 
+/// Names that are no hooks: those of Keras that differ, and near ones.
+template <class C>
+concept misspelt = requires { &C::on_train_batch_begin; } || requires { &C::on_train_batch_end; } ||
+                   requires { &C::on_epoch_start; } || requires { &C::on_epoch_begins; } || requires { &C::on_epoch_ends; } ||
+                   requires { &C::on_batch_start; } || requires { &C::on_batch_begins; } || requires { &C::on_batch_ends; } ||
+                   requires { &C::on_train_start; } || requires { &C::on_train_begins; } || requires { &C::on_train_ends; };
+
 template <class C>
 concept any = of_fit::any<C> || of_test::any<C> || of_predict::any<C>;
 /// Whether one of its hooks takes the model.
@@ -76,7 +83,8 @@ concept any_of_model = of_fit::any_of_model<C> || of_test::any_of_model<C> || of
 /// training_state&; on_test_begin, on_test_end, on_test_batch_begin, on_test_batch_end of evaluate and of the validation of fit,
 /// and the same with on_predict_ of predict, which see a pass_state&. Each may take a fitted_model& after it. Where processes
 /// train in step, hooks of fit and evaluate see metrics over the global batch, and all processes take the same decisions; with an
-/// asynchronous parameter server each worker decides for itself.
+/// asynchronous parameter server each worker decides for itself. One that sets a value in on_epoch_end has its name in a member
+/// `adds`, so that others can watch it: a text or a range of texts.
 template <class C>
 concept callback = hooks::any<C> && hooks::of_fit::fit<C> && hooks::of_test::fit<C> && hooks::of_predict::fit<C>;
 

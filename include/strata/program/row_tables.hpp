@@ -71,10 +71,11 @@ class sample_names {
   long before_;
 };
 
-/// Looks at the samples `which` of a batch. Throws strata::error that names the layer as the summary does, the sample and the value, for a number that is no row: not
-/// whole, negative, too large, not finite.
+/// Looks at the samples `which` of a batch. Throws strata::error that names the layer as the summary does, the sample and the
+/// value, for a number that is no row: not whole, negative, too large, not finite.
 template <class Program>
-void refuse_other_rows(const samples<typename Program::value_type>& batch, row_range which, const sample_names& names = sample_names()) {
+void refuse_other_rows(const samples<typename Program::value_type>& batch, row_range which,
+                       const sample_names& names = sample_names()) {
   if constexpr (!row_tables_of_program<Program>.empty()) {
     using T = typename Program::value_type;
     constexpr const end_sizes& ends = ends_of_program<Program>;

@@ -1,5 +1,6 @@
 // The metrics of one epoch (logs), and those of all epochs (history).
 #pragma once
+#include <cstddef>
 #include <initializer_list>
 #include <optional>
 #include <ostream>
@@ -9,6 +10,7 @@
 #include <strata/state/time_split.hpp>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -53,6 +55,16 @@ class logs {
   friend std::ostream& operator<<(std::ostream& out, const logs& l);
 };
 
+/// What evaluate returns. The first N values, loss and metrics, may be given names: `auto [loss, accuracy] = model.evaluate(x,
+/// y)`.
+template <std::size_t N>
+struct evaluated : logs {
+  template <std::size_t I>
+  double get() const {
+    return (begin() + I)->second;
+  }
+};
+
 /// The logs of all epochs, as fit returns them: h["val_loss"].back().
 class history {
   std::vector<int> epochs_;
@@ -89,6 +101,13 @@ class history {
 };
 
 }  // namespace strata
+
+template <std::size_t N>
+struct std::tuple_size<strata::evaluated<N>> : std::integral_constant<std::size_t, N> {};
+template <std::size_t I, std::size_t N>
+struct std::tuple_element<I, strata::evaluated<N>> {
+  using type = double;
+};
 
 #if STRATA_DEFINES
 #include <strata/state/logs.ipp>

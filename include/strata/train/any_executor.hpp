@@ -135,6 +135,11 @@ struct reported_metrics<Program, type_list<M...>> {
     for (const reported_metric& m : all) pairs += m.pairs();
     return pairs;
   }();
+  static constexpr std::size_t numbers = [] {
+    std::size_t count = 0;
+    for (const reported_metric& m : all) count += m.values == 0;
+    return count;
+  }();
 };
 
 template <class Program, class Executor>

@@ -42,8 +42,7 @@ class names_in_stream final : public sample_names {
   int count_;
 
  public:
-  names_in_stream(const batch_stream<T>& stream, int count, long before)
-      : sample_names(before), stream_(stream), count_(count) {}
+  names_in_stream(const batch_stream<T>& stream, int count, long before) : sample_names(before), stream_(stream), count_(count) {}
 
   [[gnu::cold]] std::string of(long n) const override {
     if (std::string known = stream_.describe(count_, int(n)); !known.empty()) return known;

@@ -14,8 +14,8 @@ namespace strata::detail {
 inline void check_labels(const std::int32_t* labels, row_range rows, int classes, const sample_names& names) {
   for (int n = rows.begin; n < rows.end; ++n)
     if (labels[n] < 0 || labels[n] >= classes)
-      throw_error({names.of(n), " has the label ", labels[n], ", but the network has ", classes,
-                   " classes: labels must be 0 to ", classes - 1});
+      throw_error({names.of(n), " has the label ", labels[n], ", but the network has ", classes, " classes: labels must be 0 to ",
+                   classes - 1});
 }
 
 /// The batch has samples, and the arrays that the network and its losses read.
@@ -43,8 +43,7 @@ void check_rows(const samples<typename Program::value_type>& batch, row_range ro
     static constexpr tape_ends ends = ends_of(t);
     [[maybe_unused]] int k = 0;
     const auto check = [&](label_kind kind) {
-      if (kind == label_kind::sparse)
-        check_labels(batch.truths[k].labels, rows, t.nodes[ends.losses[k]].out.last(), names);
+      if (kind == label_kind::sparse) check_labels(batch.truths[k].labels, rows, t.nodes[ends.losses[k]].out.last(), names);
       ++k;
     };
     (check(Output::loss::labels), ...);
@@ -61,8 +60,8 @@ template <class T>
 void report_not_finite(const T* array, int n, long size, const std::string& where, const char* what, const sample_names& names) {
   for (long i = 0; array && i < size; ++i)
     if (!std::isfinite(array[n * size + i]))
-      throw_error({where, ", because element ", i, " of the ", what, " of ", names.of(n), " is ",
-                   double(array[n * size + i]), after_bad_step});
+      throw_error({where, ", because element ", i, " of the ", what, " of ", names.of(n), " is ", double(array[n * size + i]),
+                   after_bad_step});
 }
 
 /// While it lives, another one of the same trainer throws strata::error: a fit within a fit.
@@ -94,14 +93,13 @@ template <class T>
                                              int epoch, long step, const sample_names& names, bool is_first_of_fit) {
   const std::string where = text_of({"epoch ", epoch + 1, ", step ", step + 1, ": the loss is ", loss});
   for (int n = rows.begin; n < rows.end; ++n) {
-    for (int k = 0; k < ends.input_count; ++k)
-      report_not_finite(batch.inputs[k], n, ends.inputs[k], where, "input", names);
+    for (int k = 0; k < ends.input_count; ++k) report_not_finite(batch.inputs[k], n, ends.inputs[k], where, "input", names);
     for (int k = 0; k < ends.output_count; ++k)
       report_not_finite(batch.truths[k].targets, n, ends.outputs[k], where, "target", names);
   }
   const bool saw_all = rows.begin == 0 && rows.end == batch.count;
-  throw_error({where, ", although all inputs ", saw_all ? "" : "of this process ", "are finite: ",
-               is_first_of_fit ? "an earlier fit may have left weights or moments that are not; otherwise " : "",
+  throw_error({where, ", although all inputs ", saw_all ? "" : "of this process ",
+               "are finite: ", is_first_of_fit ? "an earlier fit may have left weights or moments that are not; otherwise " : "",
                "lower the learning rate, or clip the gradient (clipnorm, global_clipnorm)", after_bad_step});
 }
 

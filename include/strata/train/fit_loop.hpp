@@ -31,6 +31,7 @@ struct fit_settings {
   long steps;      // of an epoch; 0: as many as a pass over the data has
   long execution;  // steps between two calls of the hooks of batches
   verbosity how;
+  bool validates = false;
   std::string frozen = {};       // trainable_layers::text
   std::string_view notice = {};  // printed once in a program
 };
@@ -107,6 +108,7 @@ template <class T>
   hooks.of_session(&hook_calls::fit_begin);
   if (state.resumed && group.is_chief() && settings_.how != verbosity::off)
     std::cout << "resumed at epoch " << state.epoch + 1 << ", after " << state.step << " updates" << std::endl;
+  state.expected = expected_values(steps_.metrics(), settings_.validates, hooks);
   hooks(&hook_calls::train_begin, state);
   for (; state.epoch < settings_.epochs && (!state.stop_training || at.in_epoch); ++state.epoch) {
     state.values = {};
@@ -252,7 +254,8 @@ template <class T>
     if (!state.bad_loss_ends_training && batch.stored) report_bad_loss_of_step(state.epoch, at.steps_of_epoch + 1);
     if (!state.bad_loss_ends_training)
       report_bad_loss(state.loss, batch, steps_.own_rows_of(batch), executor_.about().ends, state.epoch, at.steps_of_epoch,
-                      names_in_stream<T>(stream_, batch.count, at.samples_of_epoch), state.epoch == settings_.first_epoch && at.steps_of_epoch == 0);
+                      names_in_stream<T>(stream_, batch.count, at.samples_of_epoch),
+                      state.epoch == settings_.first_epoch && at.steps_of_epoch == 0);
     state.stop_training = true;
   }
   state.step = executor_.step();

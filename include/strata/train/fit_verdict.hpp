@@ -46,8 +46,16 @@ inline constexpr reason fit_takes_options_and_callbacks{
     "fit takes epochs, steps_per_epoch, steps_per_execution, batch_size, shuffle, sample_weight, class_weight, validation, "
     "validation_split, "
     "validation_freq, validation_steps, verbosity and callbacks"};
+inline constexpr reason validation_takes_x_and_y_or_batches{
+    "validation takes arrays x and y, validation(x, y), or batches: validation(data | data::batch<64>)"};
+inline constexpr reason fit_takes_options_and_callbacks_which_have_hooks_such_as_on_epoch_end{
+    "fit takes options such as epochs(5), and callbacks; a callback has a hook such as on_epoch_end(training_state&)"};
+inline constexpr reason a_callback_is_given_itself_without_an_ampersand{
+    "fit takes a callback by reference: write stops, not &stops"};
 inline constexpr reason the_hooks_of_a_callback_take_a_training_state{
     "each hook of a callback takes a training_state&, or that and a fitted_model&"};
+inline constexpr reason the_hooks_of_fit_are_on_train_epoch_or_batch_and_begin_or_end{
+    "the hooks of fit are on_train_begin, on_train_end, and the same of epoch and batch"};
 inline constexpr reason the_hooks_of_evaluate_and_predict_take_a_pass_state{
     "each on_test_ and on_predict_ hook of a callback takes a pass_state&, or that and a fitted_model&"};
 inline constexpr reason session_callbacks_have_restore_after_step_after_epoch_and_after_training{
@@ -84,7 +92,7 @@ concept fit_option = std::same_as<O, epochs> || std::same_as<O, initial_epoch> |
 namespace detail {
 
 template <class T>
-struct is_no_fit_option : std::bool_constant<!fit_option<T>> {};
+struct is_no_fit_option : std::bool_constant<!fit_option<T> || hooks::misspelt<T>> {};
 
 /// Options that say how arrays become batches.
 template <class T>
@@ -105,17 +113,24 @@ struct is_complaint : std::bool_constant<!std::is_same_v<Verdict, no_complaint>>
 template <class Refused, const reason& Known>
 struct option_verdict : argument_verdict<Refused, Known> {};
 template <class First, class... More, const reason& Known>
-  requires hooks::any<First>
-struct option_verdict<type_list<First, More...>, Known>
-    : argument_verdict<type_list<First>, the_hooks_of_a_callback_take_a_training_state> {};
-template <class First, class... More, const reason& Known>
-  requires(hooks::any<First> && hooks::of_fit::fit<First>)
-struct option_verdict<type_list<First, More...>, Known>
-    : argument_verdict<type_list<First>, the_hooks_of_evaluate_and_predict_take_a_pass_state> {};
-template <class First, class... More, const reason& Known>
-  requires(hooks::names_session<First> && !hooks::any<First>)
-struct option_verdict<type_list<First, More...>, Known>
-    : lacks<First, session_callbacks_have_restore_after_step_after_epoch_and_after_training> {};
+struct option_verdict<type_list<First, More...>, Known> {
+  static auto sentence() {
+    using refused = type_list<First>;
+    if constexpr (hooks::misspelt<First>)
+      return argument_verdict<refused, the_hooks_of_fit_are_on_train_epoch_or_batch_and_begin_or_end>{};
+    else if constexpr (hooks::any<First> && !hooks::of_fit::fit<First>)
+      return argument_verdict<refused, the_hooks_of_a_callback_take_a_training_state>{};
+    else if constexpr (hooks::any<First>)
+      return argument_verdict<refused, the_hooks_of_evaluate_and_predict_take_a_pass_state>{};
+    else if constexpr (hooks::names_session<First>)
+      return lacks<First, session_callbacks_have_restore_after_step_after_epoch_and_after_training>{};
+    else if constexpr (callback<std::remove_pointer_t<First>>)
+      return argument_verdict<refused, a_callback_is_given_itself_without_an_ampersand>{};
+    else
+      return argument_verdict<refused, Known>{};
+  }
+  using type = typename decltype(sentence())::type;
+};
 
 /// Of an option without its reference: a callback whose hooks cannot be called because it is const.
 template <class Option>
@@ -132,6 +147,11 @@ struct fit_verdict {
   };
   template <class Validation>
   struct on_validation<validation<Validation>> : data_verdict<Program, std::remove_cvref_t<Validation>, true> {};
+  template <class X>
+    requires array_argument<const X&>
+  struct on_validation<validation<X>> {
+    using type = wrong_argument<validation<X>, because<validation_takes_x_and_y_or_batches>>;
+  };
   template <class X, class Y, class W>
     requires(!std::is_void_v<Y>)
   struct on_validation<validation<X, Y, W>> : data_verdict<Program, arrays<X, Y>, true> {};
@@ -148,7 +168,9 @@ struct fit_verdict {
     if constexpr (!std::is_same_v<data, no_complaint>)
       return std::type_identity<data>{};
     else if constexpr (!std::is_same_v<refused, type_list<>>)
-      return option_verdict<refused, fit_takes_options_and_callbacks>{};
+      return option_verdict<refused, std::is_class_v<at_t<0, refused>>
+                                         ? fit_takes_options_and_callbacks_which_have_hooks_such_as_on_epoch_end
+                                         : fit_takes_options_and_callbacks>{};
     else if constexpr (!std::is_same_v<of_arrays, type_list<>> && !is_arrays<Source>)
       return argument_verdict<of_arrays, batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle>{};
     else if constexpr (!std::is_same_v<those<is_sample_weights>, type_list<>> && !is_arrays<Source>)

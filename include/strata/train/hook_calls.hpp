@@ -10,6 +10,7 @@
 #include <strata/concepts/callback.hpp>
 #include <strata/state/named_array.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,8 @@ class hook_calls {
   virtual bool sees_tests() const { return false; }
   virtual bool sees_test_batches() const { return false; }
 
+  virtual void expect_values(logs&) const {}
+
   /// Of a callback with a state; otherwise null.
   virtual const char* name() const { return nullptr; }
   virtual std::string settings() const { return {}; }
@@ -72,8 +75,6 @@ class hooks_of<C> final : public hook_calls {
 
   static constexpr bool is_whole = stateful_callback<C> || !requires { &C::set_state; };
   static_assert(is_whole, "a callback with set_state(const logs&) has a static name and `logs state() const`, too");
-  static constexpr bool has_names_of_keras = requires { &C::on_train_batch_begin; } || requires { &C::on_train_batch_end; };
-  static_assert(!has_names_of_keras, "on_train_batch_begin and on_train_batch_end are on_batch_begin and on_batch_end here");
 
   template <class Hook>
   void call(typename Hook::state& s) {
@@ -122,6 +123,13 @@ class hooks_of<C> final : public hook_calls {
   bool sees_batches() const override { return has<hooks::batch_begin, hooks::batch_end> || session_callback<C>; }
   bool sees_tests() const override { return hooks::of_test::any<C>; }
   bool sees_test_batches() const override { return has<hooks::test_batch_end>; }
+
+  void expect_values([[maybe_unused]] logs& names) const override {
+    if constexpr (requires { std::string_view(callback_.adds); })
+      names.set(callback_.adds, 0);
+    else if constexpr (requires { callback_.adds; })
+      for (const auto& each : callback_.adds) names.set(each, 0);
+  }
 
   const char* name() const override {
     if constexpr (stateful_callback<C>)
@@ -207,6 +215,9 @@ class hook_list {
     if (session) call(all_, hook, *session);
   }
 
+  void expect_values(logs& names) const {
+    for (const hook_calls* c : all_) c->expect_values(names);
+  }
   void describe(std::vector<std::string>& lines) const;
   logs state() const;
   void set_state(const logs& all) const;

@@ -34,6 +34,9 @@ std::size_t pairs_of(std::span<const reported_metric> metrics);
 /// Means and results by name: loss, accuracy; with the prefix val_loss, val_accuracy.
 void report(logs& to, std::span<const metric_sum> sums, std::span<const reported_metric> metrics, const char* prefix);
 
+/// The names that an epoch will report; see training_state.
+logs expected_values(std::span<const reported_metric> metrics, bool validates, const hook_list& hooks);
+
 template <class T>
 class step_runner {
   any_executor<T>& executor_;

@@ -77,6 +77,7 @@ class trainer {
   using T = value_type;
   using weights_file = please_include_strata_train_weights_file<network, T>;
   using step_runner = detail::step_runner<T>;
+  using evaluation = evaluated<detail::reported_metrics<Program>::numbers>;
   using erased_executor = detail::erased_executor<Program, executor_type>;
   executor_type executor_;  // completed first: its own sentences come without the noise of a failed concept
   static_assert(sizeof(detail::spoken<typename detail::executor_verdict<executor_type, Program>::type>()) > 0,
@@ -102,6 +103,10 @@ class trainer {
         detail::argument_verdict<detail::repeated_extras<Extra...>, a_trainer_takes_one_strategy_one_precision_and_one_seed>;
     static_assert(sizeof(detail::spoken<typename repeated::type>()) > 0, "an argument of the trainer is given twice");
   }
+
+  trainer(trainer&&) = default;
+  trainer& operator=(trainer&&) = default;
+  trainer(const trainer&) = delete;  // a function takes it by reference, trainer& or auto&; set_parameters copies its weights
 
   /// Trains on a batch_source for `epochs`; returns loss and metrics of each. In a process that only serves others, such as a
   /// parameter server, serves until the training is over and returns an empty history.
@@ -157,10 +162,10 @@ class trainer {
 
   /// Loss and metrics over a batch_source; callbacks may follow.
   template <class Source, class... Options>
-  logs evaluate(Source&& source, Options&&... options) {
+  evaluation evaluate(Source&& source, Options&&... options) {
     using sentence = typename detail::evaluate_verdict<Program, std::remove_cvref_t<Source>, Options...>::type;
     static_assert(sizeof(detail::spoken<sentence>()) > 0, "evaluate cannot read these arguments");
-    logs out;
+    evaluation out;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>)
       telling_errors([&] { detail::with_source(source, [&](auto& from) { out = evaluate_checked(from, options...); }); });
     return out;
@@ -168,11 +173,11 @@ class trainer {
 
   /// The same of arrays, as fit takes them; `batch_size(32)`, `sample_weight(weights)` and callbacks may follow.
   template <detail::array_argument X, detail::array_argument Y, class... Options>
-  logs evaluate(X&& x, Y&& y, Options&&... options) {
+  evaluation evaluate(X&& x, Y&& y, Options&&... options) {
     using given = detail::arrays<std::remove_cvref_t<X>, std::remove_cvref_t<Y>>;
     using sentence = typename detail::evaluate_verdict<Program, given, Options...>::type;
     static_assert(sizeof(detail::spoken<sentence>()) > 0, "evaluate cannot read these arguments");
-    logs out;
+    evaluation out;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>)
       telling_errors([&] {
         auto batches = detail::batches_in_order<T>(
@@ -433,6 +438,7 @@ class trainer {
                               .steps = detail::pick(steps_per_epoch(0), options...).count,
                               .execution = detail::pick(steps_per_execution(1), options...).count,
                               .how = detail::pick(verbosity::bar, options...),
+                              .validates = (detail::is_validation<std::remove_const_t<Options>> || ...),
                               .frozen = layers_.text(),
                               .notice = notice_of_speed()});
     steps.weigh(detail::pick(class_weight(), options...));
@@ -490,10 +496,10 @@ class trainer {
   }
 
   template <class Source, class... Options>
-  logs evaluate_checked(Source& source, Options&... options) {
+  evaluation evaluate_checked(Source& source, Options&... options) {
     erased_executor executor(executor_);
     step_runner steps(executor, own_rows_);
-    logs out;
+    evaluation out;
     with_hooks(
         executor, steps.time,
         [&](const detail::hook_list& hooks) {

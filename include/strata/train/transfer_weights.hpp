@@ -1,6 +1,7 @@
 // transfer_weights: what fits of the weights of one network becomes part of another one.
 #pragma once
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <filesystem>
 #include <functional>
@@ -126,7 +127,7 @@ inline transfer_report transfer_by_position(const model_view& from, std::span<co
 /// train together all call it. See copy_weights for layers that both networks share by their type.
 template <class From, class To>
 transfer_report transfer_weights(const From& from, To& to, transfer_by how = transfer_by::name)
-  requires requires { to.executor(); }
+  requires(!std::convertible_to<const From&, std::filesystem::path>)
 {
   using T = typename From::value_type;
   const std::span<const T> arena = from.parameters();

@@ -338,19 +338,31 @@ class csv_rows : public detail::single_pass<csv_rows<T...>> {
   detail::own_state<state> state_;
 };
 
+/// The columns that read_csv returns, a std::tuple.
+template <class... T>
+struct csv_columns : std::tuple<std::vector<T>...> {
+  const typename detail::csv_row<T...>::type* begin() const {
+    static_assert(sizeof...(T) == 0,
+                  "read_csv returns columns: auto [a, b] = read_csv<int, float>(path); a loop goes over csv_rows");
+    return nullptr;
+  }
+  auto end() const { return begin(); }
+};
+
 /// The columns of a CSV file: `auto [name, price] = read_csv<std::string, float>("fruit.csv", {.columns = {"name", "price"}})`,
 /// a std::vector of each type. Types and errors are those of csv_rows.
 template <class... T>
-std::tuple<std::vector<T>...> read_csv(const std::filesystem::path& path, const csv_options& options = {}) {
-  static_assert(sizeof...(T) > 0 && (detail::csv_type<T>::valid && ...),
-                "columns of a CSV file are numbers, bool, std::string, or std::optional or std::array of these");
+csv_columns<T...> read_csv(const std::filesystem::path& path, const csv_options& options = {}) {
+  static_assert(
+      sizeof...(T) > 0 && (detail::csv_type<T>::valid && ...),
+      "read_csv<float, std::string>(path): columns are numbers, bool, std::string, or std::optional or std::array of these");
   detail::csv_typed<T...> table(path, options);
-  std::tuple<std::vector<T>...> columns;
+  csv_columns<T...> columns;
   std::tuple<T...> row;
   while (table.next()) {
     std::apply([&](T&... to) { table.read(to...); }, row);
     std::apply([&](std::vector<T>&... column) { std::apply([&](T&... value) { (column.push_back(value), ...); }, row); },
-               columns);
+               static_cast<std::tuple<std::vector<T>...>&>(columns));
   }
   return columns;
 }
@@ -555,3 +567,8 @@ csv_targets<T, shape{Features}, shape{Targets}> csv(const std::filesystem::path&
 }
 
 }  // namespace strata::data
+
+template <class... T>
+struct std::tuple_size<strata::data::csv_columns<T...>> : std::integral_constant<std::size_t, sizeof...(T)> {};
+template <std::size_t I, class... T>
+struct std::tuple_element<I, strata::data::csv_columns<T...>> : std::tuple_element<I, std::tuple<std::vector<T>...>> {};

@@ -317,7 +317,12 @@ struct batch_fn {
     static_assert(sets_epoch, "a view of samples has set_epoch(int), which passes the epoch on to the view before it");
     static_assert(has_properties, "a view of samples has a static data::view_properties properties");
     static_assert(tells_rows, "a view of samples has rows() const, the rows that its indices belong to");
-    static_assert(holds_samples || is_named, "data::batch takes a view of samples, such as data::from_tensor_slices(...)");
+    constexpr bool has_other_elements = is_element_view<V> && !holds_samples;
+    static_assert(
+        !has_other_elements,
+        "elements before data::batch are samples: an array of numbers, std::array or tensor, or a pair of it and a label");
+    static_assert(holds_samples || is_named || has_other_elements,
+                  "data::batch takes a view of samples, such as data::from_tensor_slices(...)");
     if constexpr (holds_samples)
       return batch_view<V, N, typename batch_value<Options...>::type, (std::same_as<Options, drop_remainder> || ...)>(
           std::move(view), n...);
