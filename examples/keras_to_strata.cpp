@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <iterator>
 #include <strata/interop/keras/network_text.hpp>
@@ -67,7 +68,8 @@ int main(int argc, char** argv) try {
     for (const std::string& what : network.unknown) std::cerr << "  " << one_line(what) << '\n';
     return 1;
   }
-  std::cout << "// The network of " << one_line(file) << ", made by keras_to_strata.\n";
+  std::cout << "// The network of " << one_line(std::filesystem::path(file).filename().string())
+            << ", made by keras_to_strata.\n";
   for (const std::string& note : network.notes) std::cout << "// " << one_line(note) << '\n';
   std::cout << "#pragma once\n#include <strata/strata.hpp>\n\nnamespace " << name
             << " {\nusing namespace strata;\n\nusing network = " << network.type << ";\n\n}  // namespace " << name << '\n';

@@ -33,6 +33,7 @@
 #include <strata/data/views/flat_map.hpp>
 #include <strata/data/views/ignore_errors.hpp>
 #include <strata/data/views/interleave.hpp>
+#include <strata/data/views/k_fold.hpp>
 #include <strata/data/views/map.hpp>
 #include <strata/data/views/one_hot.hpp>
 #include <strata/data/views/prefetch.hpp>

@@ -377,6 +377,7 @@ def headers(folder):
     for name, model in models.items():
         status, header, complaints = header_of(model, folder / f"{name}.keras", name)
         check(status == 0 and not complaints, f"keras_to_strata knows all of {name}", complaints)
+        check(str(folder) not in header, "the header has the name of the file, and no folder", header)
         old = header_of(model, folder / f"{name}.h5", name)
         check(old[0] == 0 and old[1].splitlines()[1:] == header.splitlines()[1:], f"and in .h5 of {name}", old)
         (folder / f"{name}.hpp").write_text(header)

@@ -1,10 +1,11 @@
-// split_dataset: two parts without a sample in common.
+// split_dataset and k_fold: parts without a sample in common.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <numeric>
 #include <strata/data/sources/range.hpp>
 #include <strata/data/views/elements.hpp>
+#include <strata/data/views/k_fold.hpp>
 #include <strata/data/views/split_dataset.hpp>
 #include <strata/strata.hpp>
 #include <string>
@@ -90,4 +91,26 @@ TEST_CASE("sizes that make no sense") {
   CHECK(error_of({.right_size = 1.0}) == "split_dataset: a fraction is above 0 and below 1, not 1");
   CHECK(error_of({.left_size = 7, .right_size = 0.4}) == "split_dataset: parts of 7 and 4 samples of 10");
   CHECK(error_of({.left_size = 0.01}) == "split_dataset: parts of 0 and 10 samples of 10");
+}
+
+TEST_CASE("k_fold: each element is held back once, and the others train") {
+  for (const bool shuffle : {false, true}) {
+    std::vector<int> held_back;
+    const auto folds = data::k_fold(data::range(11), 3, {.shuffle = shuffle, .seed = 7});
+    REQUIRE(folds.size() == 3);
+    for (const auto& [train, test] : folds) {
+      CHECK((test.size() == 3 || test.size() == 4));
+      std::vector<int> all = joined(values_of(train), values_of(test));
+      std::ranges::sort(all);
+      CHECK(all == first_numbers(11));
+      held_back = joined(held_back, values_of(test));
+    }
+    CHECK((held_back == first_numbers(11)) != shuffle);
+    std::ranges::sort(held_back);
+    CHECK(held_back == first_numbers(11));
+    const auto again = data::k_fold(data::range(11), 3, {.shuffle = shuffle, .seed = 7});
+    CHECK(values_of(again[1].left) == values_of(folds[1].left));
+  }
+  CHECK(data::k_fold(data::range(4), 2)[1].left.order() == "k_fold(all but 1 of 2, 4 samples)");
+  for (const std::size_t folds : {0u, 1u, 5u}) CHECK_THROWS_AS(data::k_fold(data::range(4), folds), error);
 }
