@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import urllib.parse
 
 from packages import ROOT, check, finish_tests, leave_out, need_packages
@@ -87,8 +88,19 @@ with tempfile.TemporaryDirectory() as folder:
     browser.execute_script("document.querySelector('#__search').click()")
     field = browser.find_element(By.CSS_SELECTOR, "input.md-search__input")
     WebDriverWait(browser, 30).until(lambda b: field.is_displayed() and field.is_enabled())
-    field.send_keys("restore_best_weights")
-    found = WebDriverWait(browser, 30).until(lambda b: [e.text for e in b.find_elements(By.CSS_SELECTOR, ".md-search-result__item") if e.text])
-    check(any("restore_best_weights" in text for text in found), "the search finds an option of a callback", str(found))
+
+    def found(words):
+        """(page, text) of what the search shows, the first ones first."""
+        field.clear()
+        field.send_keys(words)
+        time.sleep(1)  # it shows the last answer until it has the next one
+        items = WebDriverWait(browser, 30).until(lambda b: [e for e in b.find_elements(By.CSS_SELECTOR, ".md-search-result__item") if e.text])
+        return [(e.find_element(By.TAG_NAME, "a").get_attribute("href").split("/")[-1].split(".")[0], e.text) for e in items]
+
+    check(any("restore_best_weights" in text for _, text in found("restore_best_weights")), "the search finds an option of a callback")
+    explained = {"networks", "training", "data", "own_parts", "features", "keras", "reference", "programs", "index"}
+    for words in ["conv2d", "save model", "lstm", "attention", "early_stopping", "shuffle", "predictor"]:
+        pages = [page for page, _ in found(words)][:1]
+        check(set(pages) <= explained, f"the first answer to {words} is a page that explains it", str(pages))
     browser.quit()
 sys.exit(finish_tests())
