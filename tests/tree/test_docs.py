@@ -43,6 +43,7 @@ CASES = {
     "links lead somewhere": [f"{page.relative_to(ROOT)}: {link}" for page in PAGES for link in wrong_links(page)],
     "files that pages name exist": [f"{page.relative_to(ROOT)}: {name}" for page in PAGES for name in missing_files(page)],
     "docs/decisions/README.md lists each decision": list(unlisted_decisions()),
+    "README.md is a first page, of 90 lines at most": [f"{lines} lines"] if (lines := len((ROOT / "README.md").read_text().splitlines())) > 90 else [],
 }
 print(f"1..{len(CASES)}")
 for number, (name, faults) in enumerate(CASES.items(), 1):
