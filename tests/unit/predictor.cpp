@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <span>
 #include <strata/strata.hpp>
@@ -92,4 +93,38 @@ TEST_CASE("in double, too") {
   std::vector<double> expected(4);
   model.predict(x, expected);
   CHECK(copy.predict(x).values == expected);
+}
+
+TEST_CASE("weights are replaced while threads predict: a call has the old ones or the new ones") {
+  struct small : sequential<input<40>, dense<64, relu>, dense<3>> {};
+  const std::vector<float> x(40, 0.5f);
+  std::vector<std::vector<float>> weights, expected;
+  for (const std::uint64_t start : {1u, 2u, 3u}) {
+    trainer model{small{}, sgd{}, mean_squared_error{}, seed(start)};
+    weights.emplace_back(model.parameters().begin(), model.parameters().end());
+    expected.push_back(model.predict(x).values);
+  }
+  predictor model{small{}, weights[0]};
+  const predictor copy = model;
+  std::atomic<bool> ends = false;
+  std::atomic<long> wrong = 0, calls = 0;
+  {
+    std::vector<std::jthread> threads;
+    for (int t = 0; t < 3; ++t)
+      threads.emplace_back([&] {
+        std::vector<float> out(3);
+        while (!ends) {
+          copy.predict(x, out);
+          wrong += std::ranges::find(expected, out) == expected.end();
+          ++calls;
+        }
+      });
+    for (std::size_t k = 1; k <= 200 || calls < 1000; ++k) {
+      model.set_parameters(weights[k % 3]);
+      CHECK(copy.predict(x).values == expected[k % 3]);
+    }
+    ends = true;
+  }
+  CHECK(wrong == 0);
+  CHECK(error_of([&] { model.set_parameters(std::vector<float>(5)); }).starts_with("set_parameters: 5 weights, but the network"));
 }

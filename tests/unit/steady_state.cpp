@@ -10,6 +10,7 @@
 #include <barrier>
 #include <strata/distribute/tensor_parallel_among.hpp>
 #include <strata/strata.hpp>
+#include <strata/train/predictor.hpp>
 #include <thread>
 
 #include "count_allocations.hpp"
@@ -49,6 +50,21 @@ TEST_CASE("a step allocates nothing") {
     executor->predict(batch.view(), out.data());
   }
   CHECK(allocations == before);
+}
+
+TEST_CASE("nor does a prediction after prepare(), also the first one with new weights") {
+  trainer model{net{}, sgd{}, sparse_categorical_crossentropy{}};
+  predictor predicts{net{}, model.parameters()};
+  predicts.prepare(3);
+  const std::vector<float> x(3 * 288);
+  std::vector<float> out(3 * 5);
+  for (int replaced = 0; replaced < 3; ++replaced) {
+    const long before = bytes_of_thread;
+    predicts.predict(x, out);
+    predicts.predict(std::span(x).first(288), std::span(out).first(5));
+    CHECK(bytes_of_thread == before);
+    predicts.set_parameters(model.parameters());
+  }
 }
 
 TEST_CASE("nor do steps of ranks that divide layers") {

@@ -30,10 +30,10 @@ namespace strata {
 template <class Network, class T>
 struct please_include_strata_train_weights_file;
 
-/// Predicts with weights that do not change: `predictor model{net{}, "net.safetensors"}`. Many threads may use one predictor at
-/// the same time. Each uses an engine with weights of its own, which later calls use again; a copy of a predictor shares all of
-/// them. Neither a loss nor an optimizer is needed, and nothing that trains is compiled. The predictions have the bits of those
-/// of a trainer, on the CPU.
+/// Predicts with weights that no training changes: `predictor model{net{}, "net.safetensors"}`. Many threads may use one
+/// predictor at the same time. Each uses an engine with weights of its own, which later calls use again; a copy of a predictor
+/// shares all of them, and the weights. Neither a loss nor an optimizer is needed, and nothing that trains is compiled. The
+/// predictions have the bits of those of a trainer, on the CPU.
 template <network Network, precision_policy Precision = precision::f32, class Backend = default_backend>
 class predictor {
   using program_type = program<Network, mean_squared_error, sgd, type_list<>, Precision>;  // only its network is computed
@@ -50,13 +50,13 @@ class predictor {
   template <class Path>
     requires(!std::convertible_to<const Path&, std::span<const value_type>>)
   predictor(Network, const Path& weights_file, Precision = {}, options how = quiet()) : shared_(make(how)) {
-    please_include_strata_train_weights_file<Network, value_type>::load(weights_file, shared_->weights);
+    std::vector<value_type> weights(size_of_weights);
+    please_include_strata_train_weights_file<Network, value_type>::load(weights_file, weights);
+    shared_->newest = std::make_shared<const std::vector<value_type>>(std::move(weights));
   }
   /// Copies weights in the order of trainer::parameters(). Throws strata::error for another number of them.
   predictor(Network, std::span<const value_type> weights, Precision = {}, options how = quiet()) : shared_(make(how)) {
-    if (weights.size() != shared_->weights.size())
-      throw_error({"predictor: ", weights.size(), " weights, but the network has ", shared_->weights.size()});
-    std::ranges::copy(weights, shared_->weights.begin());
+    shared_->newest = copy_of("predictor", weights);
   }
   /// On a device: `predictor model{net{}, "net.safetensors", gpu(0)}`, `{..., gpu(0), precision::mixed_bf16{}}`.
   template <class Weights>
@@ -68,7 +68,7 @@ class predictor {
   void predict(std::span<const value_type> x, std::span<value_type> out) const {
     std::optional<lent_engine> engine;
     detail::predict_in_pieces<program_type>(
-        x, out, [&](int most) { engine.emplace(*shared_)->prepare(most, purpose::inference, 1); },
+        x, out, [&](int most) { engine.emplace(*shared_, most)->prepare(most, purpose::inference, 1); },
         [&](const samples<value_type>& piece, value_type* to) {
           (*engine)->begin(purpose::inference, piece, philox{0});
           (*engine)->predict({to});
@@ -81,19 +81,73 @@ class predictor {
     return out;
   }
 
+  /// Makes what `calls` calls at the same time with up to `samples` samples need, so that the first of them allocates nothing and
+  /// takes no longer than the others.
+  void prepare(int samples = 1, int calls = 1) const {
+    std::vector<std::unique_ptr<lent_engine>> all;
+    for (int k = 0; k < calls; ++k) warm(**all.emplace_back(std::make_unique<lent_engine>(*shared_, samples)), samples);
+  }
+
+  /// Replaces the weights of this predictor and of all its copies, while other threads predict: a call uses either the old ones
+  /// or the new ones. The caller makes the engines of the new ones. A call that predicts meanwhile waits for no copy of weights,
+  /// but as always for another one that takes an engine from the list. Throws strata::error for another number of weights.
+  void set_parameters(std::span<const value_type> weights) {
+    shared& all = *shared_;
+    const std::lock_guard one_at_a_time(all.replacing);
+    const auto next = copy_of("set_parameters", weights);
+    std::vector<std::unique_ptr<engine_type>> engines;
+    int samples = 0;
+    {
+      const std::lock_guard lock(all.mutex);
+      engines.resize(std::max<std::size_t>(1, all.most_lent));
+      samples = all.samples;
+      for (auto& each : engines)
+        if (all.old.empty())
+          ++all.made;
+        else
+          each = std::move(all.old.back()), all.old.pop_back();
+      all.reserve();
+    }
+    for (auto& each : engines) {
+      if (!each) each = all.make_engine();
+      each->write_parameters(*next);
+      if (samples > 0) warm(*each, samples);
+    }
+    const std::lock_guard lock(all.mutex);
+    all.newest = next, ++all.version;
+    for (auto& each : all.idle) all.old.push_back(std::move(each));
+    all.idle.clear();
+    for (auto& each : engines) all.idle.push_back(std::move(each));
+  }
+
  private:
   static options quiet() {
     options o;
     if constexpr (requires { o.threads; }) o.threads = 1;
     return o;
   }
+  static constexpr std::size_t size_of_weights = std::size_t(layout_of_program<program_type>.size);
+  using kept_weights = std::shared_ptr<const std::vector<value_type>>;
+  static kept_weights copy_of(const char* call, std::span<const value_type> weights) {
+    if (weights.size() != size_of_weights)
+      throw_error({call, ": ", weights.size(), " weights, but the network has ", size_of_weights});
+    return std::make_shared<const std::vector<value_type>>(weights.begin(), weights.end());
+  }
+
   struct shared {
     explicit shared(options o) : how(o) {}
     options how;
-    std::vector<value_type> weights = std::vector<value_type>(std::size_t(layout_of_program<program_type>.size));
-    std::mutex mutex{};
-    std::vector<std::unique_ptr<engine_type>> idle{};
-    std::size_t made = 0;
+    kept_weights newest{};
+    std::mutex mutex{}, replacing{};
+    std::vector<std::unique_ptr<engine_type>> idle{}, old{};  // with the newest weights, and with others
+    std::size_t made = 0, lent = 0, most_lent = 0;
+    long version = 0;
+    int samples = 0;  // of the largest call
+
+    std::unique_ptr<engine_type> make_engine() const {
+      return std::make_unique<engine_type>(how, leaf_policy_of<program_type>(0, 1), 0);
+    }
+    void reserve() { idle.reserve(made), old.reserve(made); }
   };
   static std::shared_ptr<shared> make(options how) {
     detail::refuse_negative(how);
@@ -102,33 +156,49 @@ class predictor {
     return std::make_shared<shared>(how);
   }
 
-  /// An engine that no other call uses.
+  /// The first prediction of an engine allocates, and makes derived layouts of the weights.
+  static void warm(engine_type& engine, int samples) {
+    const std::vector<value_type> x(std::size_t(samples) * std::size_t(input_shape.size()));
+    std::vector<value_type> out(std::size_t(samples) * std::size_t(output_shape.size()));
+    engine.prepare(samples, purpose::inference, 1);
+    engine.begin(purpose::inference, {x.data(), samples}, philox{0});
+    engine.predict({out.data()});
+  }
+
+  /// An engine that no other call uses, with the newest weights.
   class lent_engine {
    public:
-    explicit lent_engine(shared& from) : from_(from) {
+    lent_engine(shared& from, int samples) : from_(from) {
+      kept_weights missing;
       {
         const std::lock_guard lock(from_.mutex);
-        if (!from_.idle.empty()) {
-          engine_ = std::move(from_.idle.back());
-          from_.idle.pop_back();
-          return;
-        }
-        from_.idle.reserve(++from_.made);
+        from_.samples = std::max(from_.samples, samples);
+        from_.most_lent = std::max(from_.most_lent, ++from_.lent);
+        version_ = from_.version;
+        auto& some = from_.idle.empty() ? from_.old : from_.idle;
+        if (from_.idle.empty()) missing = from_.newest;
+        if (some.empty())
+          ++from_.made, from_.reserve();
+        else
+          engine_ = std::move(some.back()), some.pop_back();
       }
-      engine_ = std::make_unique<engine_type>(from_.how, leaf_policy_of<program_type>(0, 1), 0);
-      engine_->write_parameters(from_.weights);
+      if (!engine_) engine_ = from_.make_engine();
+      if (missing) engine_->write_parameters(*missing);
     }
     lent_engine(const lent_engine&) = delete;
     lent_engine& operator=(const lent_engine&) = delete;
     ~lent_engine() {
       const std::lock_guard lock(from_.mutex);
-      from_.idle.push_back(std::move(engine_));
+      --from_.lent;
+      (version_ == from_.version ? from_.idle : from_.old).push_back(std::move(engine_));
     }
     engine_type* operator->() const { return engine_.get(); }
+    engine_type& operator*() const { return *engine_; }
 
    private:
     shared& from_;
     std::unique_ptr<engine_type> engine_;
+    long version_ = 0;
   };
 
   std::shared_ptr<shared> shared_;
