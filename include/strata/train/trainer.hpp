@@ -55,6 +55,7 @@ struct no_model {
   template <class... Argument>
   explicit no_model(Argument&&...) {}
 };
+struct layers_of_trainer;
 }  // namespace detail
 
 /// The whole training program. Its type holds network, loss, optimizer, metrics, precision and strategy, from which the
@@ -346,11 +347,9 @@ class trainer {
   executor_type& executor() { return executor_; }
   /// Whether this process prints and writes files: true in one of the processes that train together.
   bool is_chief() const { return executor_.group().is_chief(); }
-  template <class P, class S>
-    requires(!std::is_void_v<S>)
-  friend std::string summary(const trainer<P, S>& model);
 
  private:
+  friend struct detail::layers_of_trainer;  // summary as a friend, whose template has a condition, would be ambiguous to clang 16
   static constexpr bool averages_weights = averaging_optimizer<typename Program::optimizer>;
   static constexpr bool can_freeze = freezing_executor<executor_type>;
 
@@ -578,6 +577,10 @@ inline constexpr bool is_refused_trainer_v<trainer<Program, void>> = true;
 // trainer<network, void>, which would tell its sentence.
 template <class T>
 concept refused_trainer = is_refused_trainer_v<T>;
+
+struct layers_of_trainer {
+  static auto frozen_elements(const auto& model) { return model.layers_.elements(); }
+};
 }  // namespace detail
 
 /// The table of layers, shapes and parameters, as Keras prints it.
@@ -586,8 +589,8 @@ void print_plan(const detail::refused_trainer auto&, const auto&...) {}
 template <class Program, class Strategy>
   requires(!std::is_void_v<Strategy>)
 std::string summary(const trainer<Program, Strategy>& model) {
-  return summary_of<typename Program::network>(
-      {.element_size = int(sizeof(typename Program::value_type)), .frozen_parameters = model.layers_.elements()});
+  return summary_of<typename Program::network>({.element_size = int(sizeof(typename Program::value_type)),
+                                                .frozen_parameters = detail::layers_of_trainer::frozen_elements(model)});
 }
 
 }  // namespace strata

@@ -64,7 +64,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
       : prefetch_view(V(other.unread_), other.depth_) {
     next_pass_.from = other.next_pass_.from;
     if constexpr (detail::resumable<V>)
-      if (!next_pass_.from && other.worker_->has_begun()) next_pass_.from = {.epoch = other.where().epoch + 1};
+      if (!next_pass_.from && other.worker_->has_begun()) next_pass_.from = data_position{.epoch = other.where().epoch + 1};
   }
   prefetch_view& operator=(const prefetch_view& other)
     requires copies_source
