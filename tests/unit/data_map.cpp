@@ -113,7 +113,7 @@ TEST_CASE("targets keep their fractions beside x of integers") {
 }
 
 TEST_CASE("map_to writes x into the batch and leaves labels alone") {
-  constexpr shape out{3};
+  static constexpr shape out{3};
   auto view = counted(3) | data::map_to<out>([](pair_of x, tensor<float, out> y) {
                 y(0) = x(0);
                 y(1) = x(1);

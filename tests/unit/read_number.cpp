@@ -29,20 +29,20 @@ std::string told(const std::string& text, std::from_chars_result done, T value) 
          std::to_string(std::isnan(value) ? std::uint64_t{std::signbit(value)} : bits(value));
 }
 
+/// True where there is no std::from_chars of reals to compare with.
 template <class T>
 bool is_the_same(const std::string& text) {
-  T ours = 7, theirs = 7;
-  const auto done = detail::read_real(text.data(), text.data() + text.size(), ours);
+  T ours = 7;
+  const std::string got = told(text, detail::read_real(text.data(), text.data() + text.size(), ours), ours);
 #ifdef __cpp_lib_to_chars
-  const auto done_there = std::from_chars(text.data(), text.data() + text.size(), theirs);
-  const std::string expected = told(text, done_there, theirs);
+  T theirs = 7;
+  const auto done = std::from_chars(text.data(), text.data() + text.size(), theirs);
+  const std::string expected = told(text, done, theirs);
+  if (got != expected) MESSAGE(text << ": " << got << ", not " << expected);
+  return got == expected;
 #else
-  const std::string expected = told(text, done, ours);  // it must not fail; nothing can be compared
+  return !got.empty();
 #endif
-  const std::string got = told(text, done, ours);
-  if (got == expected) return true;
-  MESSAGE(text << ": " << got << ", not " << expected);
-  return false;
 }
 
 bool are_the_same(const std::vector<std::string>& texts) {
