@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <iostream>
+#include <sstream>
 #include <strata/data/views/shard.hpp>
 #include <strata/strata.hpp>
 #include <string>
@@ -152,4 +154,39 @@ TEST_CASE("what is too large for float is not for double") {
   model.adapt(data::from_tensor_slices(array_of(x)) | data::batch<10>);
   const auto variance = std::size_t(layout_of<linear_model::items>.slots[1].offset + 2);
   CHECK(model.parameters()[variance] == doctest::Approx(0.09e40));
+}
+
+namespace {
+/// What fit says of samples of `size` numbers that are all `value`.
+template <bool Adapts = false, class Net>
+std::string said_by(Net net, float value = 1) {
+  trainer model{net, sgd{.learning_rate = 0}, mean_squared_error{}};
+  const std::vector<float> x(std::size_t(4 * Net::input_shape.size()), value), y(4);
+  if constexpr (Adapts) model.adapt(data::from_tensor_slices(data::array<float, Net::input_shape>(x)) | data::batch<4>);
+  std::ostringstream log, progress;
+  std::streambuf *const clog = std::clog.rdbuf(log.rdbuf()), *const cout = std::cout.rdbuf(progress.rdbuf());
+  for (int k = 0; k < 2; ++k) model.fit(x, y, verbosity::line);
+  std::clog.rdbuf(clog), std::cout.rdbuf(cout);
+  return log.str();
+}
+}  // namespace
+
+TEST_CASE("fit says once which layer normalization changes nothing") {
+  (void)said_by(sequential<input<1>, dense<1>>{});  // the notice of speed
+  CHECK(said_by<true>(sequential<input<2>, normalization, dense<1>>{}).empty());
+  CHECK(said_by(sequential<input<5>, normalization, dense<1>>{}) ==
+        "normalization changes nothing, because its mean is 0 and its variance 1: adapt(data) of the trainer sets both, before "
+        "fit\n");
+  const std::string within = said_by(sequential<input<3>, dense<2>, normalization, dense<1>>{});
+  CHECK(within.find("adapt sets only where a normalization takes the data as they come") != within.npos);
+}
+
+TEST_CASE("fit says once that inputs look like pixels") {
+  (void)said_by(sequential<input<1>, dense<1>>{});
+  CHECK(said_by(sequential<input<8, 8, 1>, flatten, dense<1>>{}, 0.5f).empty());
+  CHECK(said_by(sequential<input<8, 8, 1>, flatten, dense<1>>{}, 100).empty());
+  CHECK(said_by(sequential<input<7, 7, 1>, flatten, dense<1>>{}, 255).empty());
+  CHECK(said_by(sequential<input<8, 8, 1>, batch_norm<>, flatten, dense<1>>{}, 255).empty());
+  CHECK(said_by(sequential<input<8, 8, 1>, flatten, dense<1>>{}, 255) == std::string(detail::pixel_notice) + '\n');
+  CHECK(said_by(sequential<input<8, 8, 1>, flatten, dense<1>>{}, 255).empty());
 }

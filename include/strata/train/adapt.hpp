@@ -2,14 +2,18 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstddef>
 #include <span>
 #include <strata/base/error.hpp>
 #include <strata/base/multiply_add.hpp>
+#include <strata/base/text.hpp>
 #include <strata/layers/normalization.hpp>
+#include <strata/network/layer_names.hpp>
 #include <strata/network/layout.hpp>
 #include <strata/train/batch_stream.hpp>
+#include <string>
 #include <vector>
 
 namespace strata {
@@ -106,6 +110,35 @@ constexpr auto adapting_layers() {
       found[n++].variance = l.slots[s].offset;
   }
   return found;
+}
+
+template <class Network>
+constexpr bool has_normalization() {
+  for (const tape_node& each : tape_of<typename Network::items>.nodes)
+    if (!each.is_input() && each.operation == &info_of<normalization>) return true;
+  return false;
+}
+/// What fit says, once for a network, about a layer normalization whose mean is 0 and whose variance is 1. Otherwise empty.
+template <class Network, class T>
+[[gnu::cold]] std::string notice_of_normalization(std::span<const T> parameters) {
+  static std::atomic<bool> is_said = false;
+  constexpr const auto& l = layout_of<typename Network::items>;
+  for (int s = 0; s < l.count; s += 1) {
+    const tape_node& owner = tape_of<typename Network::items>.nodes[l.slots[s].node];
+    if (owner.operation != &info_of<normalization> || l.slots[s].index != 0) continue;
+    const auto all = [&](int slot, T value) {
+      const auto own = parameters.subspan(std::size_t(l.slots[slot].offset), std::size_t(l.slots[slot].what.extents.size()));
+      return std::ranges::all_of(own, [value](T each) { return each == value; });
+    };
+    if (all(s, 0) && all(s + 1, 1) && !is_said.exchange(true))
+      return text_of({layer_names_of<Network>()[std::size_t(owner.layer_number)],
+                      " changes nothing, because its mean is 0 and its ",
+                      adapts<Network>(l.slots[s].node)
+                          ? "variance 1: adapt(data) of the trainer sets both, before fit"
+                          : "variance 1, which adapt sets only where a normalization takes the data as they come: batch_norm<> "
+                            "learns them anywhere"});
+  }
+  return {};
 }
 
 /// Reads one pass of the data. Nothing has changed if it throws.

@@ -15,6 +15,7 @@
 #include <strata/train/batch_stream.hpp>
 #include <strata/train/fit_options.hpp>
 #include <strata/train/hook_calls.hpp>
+#include <strata/train/pixel_notice.hpp>
 #include <strata/train/progress.hpp>
 #include <strata/train/speed_notice.hpp>
 #include <strata/train/step_runner.hpp>
@@ -31,9 +32,10 @@ struct fit_settings {
   long steps;      // of an epoch; 0: as many as a pass over the data has
   long execution;  // steps between two calls of the hooks of batches
   verbosity how;
-  bool validates = false;
-  std::string frozen = {};       // trainable_layers::text
-  std::string_view notice = {};  // printed once in a program
+  bool validates = false, may_get_pixels = false;
+  std::string about_layers = {};  // printed at the beginning
+  std::string frozen = {};        // trainable_layers::text
+  std::string_view notice = {};   // printed once in a program
 };
 
 template <class T>
@@ -61,6 +63,7 @@ class fit_loop {
  private:
   void give_notice() const;
   void warn_of_nan_in_validation() const;
+  void warn_of_pixels(const samples<T>& batch) const;
   /// As many batches as the settings say, or one pass over the data. With steps_per_epoch the pass of the last epoch continues;
   /// an epoch that was interrupted continues in any case.
   void train_epoch(progress_bar& progress, const hook_list& hooks);
@@ -147,6 +150,16 @@ template <class T>
 template <class T>
 [[gnu::cold]] void fit_loop<T>::give_notice() const {
   if (!settings_.notice.empty() && is_first_notice()) std::clog << settings_.notice << std::endl;
+  if (!settings_.about_layers.empty()) std::clog << settings_.about_layers << std::endl;
+}
+
+template <class T>
+[[gnu::cold]] void fit_loop<T>::warn_of_pixels(const samples<T>& batch) const {
+  if (!settings_.may_get_pixels || !executor_.group().is_chief() || settings_.how == verbosity::off || batch.stored) return;
+  const row_range own = steps_.own_rows_of(batch);
+  const long size = executor_.about().ends.inputs[0];
+  if (are_raw_pixels(batch.inputs[0] + own.begin * size, own.end - own.begin, size) && is_first_pixel_notice())
+    std::clog << pixel_notice << std::endl;
 }
 
 template <class T>
@@ -204,6 +217,7 @@ template <class T>
   long steps = 0;  // of this execution
   bool is_due = false;
   for (bool more = resumes || (settings_.steps > 0 && at.in_pass) ? next(batch) : begin_pass(batch); more;) {
+    if (at.steps_of_epoch == 0 && state.epoch == settings_.first_epoch) warn_of_pixels(batch);
     if (steps == 0) hooks.of_batch(&hook_calls::batch_begin, state);
     train_on(batch);
     is_due = progress.due() || is_due;

@@ -25,6 +25,7 @@
 #include <strata/train/fit_verdict.hpp>
 #include <strata/train/hook_calls.hpp>
 #include <strata/train/metric_verdict.hpp>
+#include <strata/train/pixel_notice.hpp>
 #include <strata/train/predictions.hpp>
 #include <strata/train/speed_notice.hpp>
 #include <strata/train/step_runner.hpp>
@@ -423,6 +424,15 @@ class trainer {
     return {};
   }
 
+  std::string notice_of_layers([[maybe_unused]] verbosity how) const {
+    if constexpr (detail::has_normalization<network>()) {
+      if (how == verbosity::off || !is_chief()) return {};
+      STRATA_TRY { return detail::notice_of_normalization<network>(executor_.parameters()); }
+      STRATA_CATCH(const divided_parameters& no_process_has_all) {}
+    }
+    return {};
+  }
+
   template <class Source, class... Options>
   [[gnu::cold]] history fit_checked(Source& source, Options&... options) {
     const detail::running_fit running(is_in_fit_);
@@ -438,6 +448,8 @@ class trainer {
                               .execution = detail::pick(steps_per_execution(1), options...).count,
                               .how = detail::pick(verbosity::bar, options...),
                               .validates = (detail::is_validation<std::remove_const_t<Options>> || ...),
+                              .may_get_pixels = detail::computes_with_inputs<network>(),
+                              .about_layers = notice_of_layers(detail::pick(verbosity::bar, options...)),
                               .frozen = layers_.text(),
                               .notice = notice_of_speed()});
     steps.weigh(detail::pick(class_weight(), options...));

@@ -1,0 +1,45 @@
+// What fit says, once in a program, about inputs that look like pixels nobody has scaled.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <strata/concepts/batch_source.hpp>
+#include <strata/network/tape.hpp>
+#include <string_view>
+
+namespace strata::detail {
+
+/// Whether the first layers compute with numbers as the data have them: neither an embedding nor a normalization.
+template <class Network>
+constexpr bool computes_with_inputs() {
+  constexpr const auto& t = tape_of<typename Network::items>;
+  for (int i = 0; i < t.size; ++i) {
+    const tape_node& node = t.nodes[i];
+    if (node.is_input() || node.operation->is_view || input_viewed_by(t.nodes, node.input[0]) < 0) continue;
+    if (node.operation->looks_up || std::string_view(node.operation->name).ends_with("normalization")) return false;
+  }
+  return true;
+}
+
+/// Whether the first of some rows of `size` numbers are whole numbers from 0 to 255, of which one is above 200.
+template <class T>
+[[gnu::cold]] bool are_raw_pixels(const T* rows, int count, long size) {
+  if (size < 64) return false;
+  T largest = 0;
+  for (long i = 0; i < std::min(count, 16) * size; ++i) {
+    if (!(rows[i] >= 0 && rows[i] <= 255 && rows[i] == std::floor(rows[i]))) return false;
+    largest = std::max(largest, rows[i]);
+  }
+  return largest > 200;
+}
+
+inline constexpr std::string_view pixel_notice =
+    "strata: the inputs are whole numbers up to 255, as files have pixels: networks learn from 0 to 1, so divide by 255, or put "
+    "data::scale(1 / 255.0) before batch";
+
+inline bool is_first_pixel_notice() {
+  static std::atomic<bool> was_given = false;
+  return !was_given.exchange(true);
+}
+
+}  // namespace strata::detail
