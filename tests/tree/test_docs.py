@@ -32,6 +32,17 @@ def missing_files(page):
             yield name
 
 
+def missing_headers():
+    """Of the table of docs/features.md, which names headers below include/strata."""
+    for row in re.findall(r"^\|.*\.hpp`.*$", (ROOT / "docs/features.md").read_text(), re.M):
+        folder = ""
+        for name in re.findall(r"`([\w/]+\.hpp)`", row.split("|")[2]):
+            folder = name.rpartition("/")[0] or folder
+            header = f"{folder}/{name.rpartition('/')[2]}".lstrip("/")
+            if "NAME" not in name and not (ROOT / "include/strata" / header).exists():
+                yield header
+
+
 def unlisted_decisions():
     listed = {(DECISIONS / link).resolve() for link in LINK.findall((DECISIONS / "README.md").read_text())}
     for page in sorted(DECISIONS.glob("*/*.md")):
@@ -43,6 +54,7 @@ CASES = {
     "links lead somewhere": [f"{page.relative_to(ROOT)}: {link}" for page in PAGES for link in wrong_links(page)],
     "files that pages name exist": [f"{page.relative_to(ROOT)}: {name}" for page in PAGES for name in missing_files(page)],
     "docs/decisions/README.md lists each decision": list(unlisted_decisions()),
+    "headers of the table in docs/features.md exist": list(missing_headers()),
     "README.md is a first page, of 90 lines at most": [f"{lines} lines"] if (lines := len((ROOT / "README.md").read_text().splitlines())) > 90 else [],
 }
 print(f"1..{len(CASES)}")
