@@ -97,6 +97,26 @@ TEST_CASE("gradients in slices, and parameters, too: the same bits") {
   check_bits<zero<3>>(lamb{.learning_rate = 0.01}, {{0, 0, 0}});
 }
 
+TEST_CASE("an optimizer begins anew wherever its state lies") {
+  const auto check = [&]<class Stage>(Stage, const auto& optimizer, const std::vector<int>& of_ranks) {
+    using P = program_with<std::remove_cvref_t<decltype(optimizer)>>;
+    traffic sent;
+    for (const std::string& failure : among_machines(of_ranks, sent, [&](auto c) {
+           sharded<P, Stage> executor(optimizer, 3, two_threads, c, {.bf16_gradients = true});
+           const std::vector<float> start(executor.parameters().begin(), executor.parameters().end());
+           const outcome first = outcome_of<P>(executor);
+           std::ranges::copy(start, executor.parameters().begin());
+           executor.parameters_changed();
+           detail::reset_optimizer(executor);
+           if (executor.step() != 0 || outcome_of<P>(executor) != first) throw error("other bits");
+         }))
+      CHECK(failure == "");
+  };
+  check(zero<0>{}, adam{}, {0, 0, 0});
+  check(zero<1>{}, lamb{}, {0, 0, 0});
+  check(zero<3>{}, adam{}, {0, 0, 1, 1});
+}
+
 TEST_CASE("layouts of weights that kernels derive from parameters in slices: the same bits") {
   using images =
       sequential<input<12, 12, 3>, conv2d<16, 3, relu>, conv2d<16, 3, relu>, max_pool2d<2>, flatten, dense<10, softmax>>;

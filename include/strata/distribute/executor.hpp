@@ -134,6 +134,15 @@ auto all_slots(E& executor) {
   else if constexpr (slot_collecting_executor<E>)
     return executor.whole_slots();
 }
+/// See trainer::reset_optimizer.
+template <class E>
+[[gnu::cold]] void reset_optimizer(E& executor) {
+  if constexpr (slot_collecting_executor<E>) executor.collect_slots(true);
+  for (auto& each : all_slots(executor)) each = 0;
+  executor.set_step(0);
+  executor.drop_rounding_errors();
+  executor.parameters_changed();
+}
 }  // namespace detail
 
 /// One that can tell the gradient of a step.

@@ -316,12 +316,7 @@ class trainer {
   void reset_optimizer() {
     constexpr bool has_state = slot_executor<executor_type> || slot_collecting_executor<executor_type>;
     static_assert(has_state, "reset_optimizer: the state of this optimizer is on parameter servers: start them anew");
-    if constexpr (has_state) {
-      std::ranges::fill(detail::all_slots(executor_), T(0));
-      executor_.set_step(0);
-      executor_.drop_rounding_errors();
-      executor_.parameters_changed();
-    }
+    if constexpr (has_state) detail::reset_optimizer(executor_);
   }
 
   /// Freezes a layer, by its name in the summary, or trains it again, from the next step on: no update changes the weights of a
