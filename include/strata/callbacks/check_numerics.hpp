@@ -57,7 +57,7 @@ class check_numerics final : kernel_observer {
   }
   void on_batch_end(training_state& s) {
     if (found_)
-      throw_error({"check_numerics: epoch ", s.epoch + 1, ", update ", found_->steps_before + 1, ": ", text_of_finding()});
+      throw_error({"check_numerics: epoch ", s.epoch + 1, ", update ", found_->steps_before + 1, ": ", text_of_finding(s)});
     if (!std::isfinite(s.loss))
       throw_error({"check_numerics: epoch ", s.epoch + 1, ", update ", s.step, ": the loss is ", s.loss,
                    ", although the outputs and gradients that this process computes are finite"});
@@ -157,7 +157,7 @@ class check_numerics final : kernel_observer {
                                            : all_finite_of(static_cast<const float*>(first), size);
   }
 
-  std::string text_of_finding() const {
+  std::string text_of_finding(const training_state& s) const {
     const finding& it = *found_;
     const listed_kernel& kernel = kernels_[std::size_t(it.group)];
     const auto at_sample = [&](std::size_t size) {
@@ -168,7 +168,9 @@ class check_numerics final : kernel_observer {
     switch (it.where) {
       case place::input: {
         const std::size_t size = kernel.inputs[std::size_t(it.index)].size;
-        return detail::text_of({"the data", at_sample(size), ", number ", it.element % size});
+        const bool is_at_hand = s.name_of_sample && it.steps_before + 1 == s.step;
+        return detail::text_of({"the data", at_sample(size), ", number ", it.element % size, is_at_hand ? ", in the data " : "",
+                                is_at_hand ? s.name_of_sample(int(it.first) + int(it.element / size)) : ""});
       }
       case place::output: {
         const std::size_t size = std::size_t(kernel.output.size());

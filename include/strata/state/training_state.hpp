@@ -1,7 +1,9 @@
 // What callbacks see of a running fit, and what they may change.
 #pragma once
 #include <optional>
+#include <strata/base/standard_function.hpp>
 #include <strata/state/logs.hpp>
+#include <string>
 
 namespace strata {
 
@@ -20,6 +22,9 @@ struct training_state {
   bool skips_validation = false;
   /// Of the last batch.
   double loss = 0;
+  /// on_batch_end: names sample n of the last batch by its place in the data, "sample 1234". Empty if the hooks are called
+  /// without a fit.
+  std::function<std::string(int n)> name_of_sample{};
   /// on_batch_end, on_epoch_end: of the last update. on_train_begin, on_epoch_begin: of the next one.
   double learning_rate = 0;
 

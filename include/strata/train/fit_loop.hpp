@@ -47,6 +47,7 @@ class fit_loop {
   std::vector<metric_sum> sums_;  // of one step
   bool has_totals_ = false;       // the executor adds up the sums of this epoch
   long steps_before_totals_ = 0;
+  int samples_of_batch_ = 0;  // the last one
 
  public:
   // Callbacks see, save and replace these.
@@ -111,6 +112,9 @@ template <class T>
   hooks.of_session(&hook_calls::fit_begin);
   if (state.resumed && group.is_chief() && settings_.how != verbosity::off)
     std::cout << "resumed at epoch " << state.epoch + 1 << ", after " << state.step << " updates" << std::endl;
+  state.name_of_sample = [this](int n) {
+    return names_in_stream<T>(stream_, samples_of_batch_, at.samples_of_epoch - samples_of_batch_).of(n);
+  };
   state.expected = expected_values(steps_.metrics(), settings_.validates, hooks);
   hooks(&hook_calls::train_begin, state);
   for (; state.epoch < settings_.epochs && (!state.stop_training || at.in_epoch); ++state.epoch) {
@@ -273,7 +277,7 @@ template <class T>
     state.stop_training = true;
   }
   state.step = executor_.step();
-  at.samples_of_epoch += batch.count;
+  at.samples_of_epoch += samples_of_batch_ = batch.count;
   ++at.steps_of_epoch;
   ++at.batches_of_pass;
 }
