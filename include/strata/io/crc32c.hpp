@@ -9,7 +9,7 @@
 
 #if defined(__x86_64__)
 #include <nmmintrin.h>
-#define STRATA_CRC32C_INSTRUCTION [[gnu::target("sse4.2")]]
+#define STRATA_CRC32C_INSTRUCTION [[gnu::target("sse4.2,crc32")]]
 #elif defined(__aarch64__) && defined(__ARM_FEATURE_CRC32) && !defined(__ARM_BIG_ENDIAN)
 #include <arm_acle.h>
 #define STRATA_CRC32C_INSTRUCTION
