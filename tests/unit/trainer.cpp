@@ -259,6 +259,22 @@ TEST_CASE("a message about a sample of a shuffled epoch names its row") {
       [](auto all) { return all | data::shard(2, 0) | data::shuffle(48) | data::batch<5> | data::cache | data::prefetch(1); });
 }
 
+TEST_CASE("a stream is not read again for a message") {
+  int begun = 0;
+  const auto samples = [&begun] {
+    ++begun;
+    return std::vector<std::pair<std::array<float, 4>, int>>(20, {{1, 2, 3, 4}, 7});
+  };
+  const auto said = [&](auto batches) { return error_of([&] { make_trainer().fit(batches, verbosity::off); }); };
+  const std::string end = " has the label 7, but the network has 3 classes: labels must be 0 to 2";
+  CHECK(said(data::from_generator(samples) | data::batch<4>) == "sample 0" + end);
+  CHECK(said(data::from_generator(samples) | data::shuffle(9) | data::batch<4>) ==
+        "sample 0 of this epoch, whose order is shuffled," + end);
+  CHECK(said(data::from_generator(samples) | data::cache | data::shuffle(9) | data::batch<4>) ==
+        "sample 0 of this epoch, whose order is shuffled," + end);
+  CHECK(begun == 3);
+}
+
 TEST_CASE("a message about a row of x and y names it") {
   clouds data(48);
   auto model = make_trainer();

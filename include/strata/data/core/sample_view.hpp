@@ -95,6 +95,15 @@ constexpr bool is_random() {
     random = random || is_random<std::remove_cvref_t<decltype(std::declval<const V&>().base())>>();
   return random;
 }
+/// Whether a view up to this one reads a stream, of which a copy would begin anew what cannot be read twice, such as a pipe.
+template <class V>
+constexpr bool reads_stream() {
+  bool reads = false;
+  if constexpr (element_view<V>) reads = releasable<rows_t<V>>;
+  if constexpr (requires(const V& view) { view.base(); })
+    reads = reads || reads_stream<std::remove_cvref_t<decltype(std::declval<const V&>().base())>>();
+  return reads;
+}
 }  // namespace detail
 
 }  // namespace strata::data

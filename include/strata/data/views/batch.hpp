@@ -78,7 +78,7 @@ class batch_maker {
 
   /// Sample n of a batch of `count`, after which the position is `after`. Reads the indices of that pass again, from a copy.
   [[gnu::cold]] std::string describe(data_position after, int count, int n) const
-    requires(!properties.leaves_out && !releasable<rows> && std::copyable<V>)
+    requires(!properties.leaves_out && !reads_stream<V>() && std::copyable<V>)
   {
     V again(base_);
     again.set_epoch(after.epoch);
