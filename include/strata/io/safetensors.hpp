@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <ranges>
@@ -18,6 +19,7 @@
 #include <strata/io/open_file.hpp>
 #include <strata/io/os.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace strata {
@@ -126,7 +128,8 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
                               const safetensors_metadata& metadata = {}, io::existing_link link = io::existing_link::followed) {
   std::vector<const safetensor*> order;
   for (const safetensor& t : tensors) order.push_back(&t);
-  std::ranges::stable_sort(order, std::ranges::greater{}, [](const safetensor* t) { return size_of(t->type); });
+  // In their order otherwise. (Newer compilers warn about std::stable_sort of libstdc++ 12, which calls what is deprecated.)
+  std::ranges::sort(order, {}, [](const safetensor* t) { return std::pair(-static_cast<std::ptrdiff_t>(size_of(t->type)), t); });
 
   std::string text = "{";
   STRATA_TRY {
