@@ -129,7 +129,7 @@ TEST_CASE("what is written with quotes is read again, over many buffers") {
   for (const std::size_t line : lines) same = reader.next() && reader.line() == line && same;
   CHECK(same);
 
-  gzFile zipped = gzopen((f / "z.csv.gz").c_str(), "wb");
+  gzFile zipped = gzopen((f / "z.csv.gz").string().c_str(), "wb");
   gzwrite(zipped, content.data(), unsigned(content.size()));
   gzclose(zipped);
   data::csv_reader unzipped(f / "z.csv.gz");
@@ -142,7 +142,7 @@ TEST_CASE("what is written with quotes is read again, over many buffers") {
 TEST_CASE("gzipped files may be put together and end with zeros, anything else must not follow") {
   const scratch_folder f("csv");
   const std::string once = [&] {
-    gzFile out = gzopen((f / "a.gz").c_str(), "wb");
+    gzFile out = gzopen((f / "a.gz").string().c_str(), "wb");
     gzputs(out, "1,2\n");
     gzclose(out);
     const bytes all = f.read("a.gz");
@@ -468,7 +468,7 @@ TEST_CASE("columns, the length of a record and expansion are limited") {
   CHECK(data::csv<3>(path, {.limits = {.max_columns = 3, .max_record_bytes = 6}}).x.size() == 1);
 
   const auto zipped = f / "zeros.csv.gz";
-  gzFile out = gzopen(zipped.c_str(), "wb");
+  gzFile out = gzopen(zipped.string().c_str(), "wb");
   std::string zeros = "text\n";
   for (int i = 0; i < 20; ++i) zeros += std::string(1'000'000, '0') + '\n';
   REQUIRE(gzwrite(out, zeros.data(), unsigned(zeros.size())) == int(zeros.size()));

@@ -38,7 +38,7 @@ fs::path raw(const fs::path& path, const bytes& b) {
   return path;
 }
 fs::path zipped(const fs::path& path, const bytes& b) {
-  gzFile f = gzopen(path.c_str(), "wb");
+  gzFile f = gzopen(path.string().c_str(), "wb");
   REQUIRE(gzwrite(f, b.data(), unsigned(b.size())) == int(b.size()));
   REQUIRE(gzclose(f) == Z_OK);
   return path;
@@ -49,7 +49,7 @@ std::string complaint(const folder& f, const bytes& b, bool zip = false) {
   try {
     data::read_idx<std::uint8_t, shape{2, 3, 1}>(path);
   } catch (const error& e) {
-    const std::string text = e.what(), start = f.path.string() + "/";
+    const std::string text = e.what(), start = (f.path / "").string();
     REQUIRE(text.starts_with(start));
     return text.substr(start.size());
   }

@@ -6,9 +6,11 @@
 #include <fstream>
 #include <limits>
 #include <strata/base/random.hpp>
+#include <strata/io/os.hpp>
 #include <strata/io/safetensors.hpp>
 
 #include "error_of.hpp"
+#include "posix.hpp"
 
 using namespace strata;
 using namespace strata::test;
@@ -18,7 +20,7 @@ namespace {
 
 /// A directory that vanishes with the test.
 struct scratch {
-  fs::path folder = fs::temp_directory_path() / ("strata-safetensors-" + std::to_string(::getpid()));
+  fs::path folder = fs::temp_directory_path() / ("strata-safetensors-" + std::to_string(io::os::process_id()));
   fs::path file = folder / "a.safetensors";
   scratch() { fs::create_directory(folder); }
   ~scratch() { fs::remove_all(folder); }
@@ -114,9 +116,11 @@ TEST_CASE("reading says what does not fit") {
   CHECK(error_of([&] { (void)safetensors_file(s.folder / "no"); }) ==
         "cannot read " + (s.folder / "no").string() + ": No such file or directory");
   CHECK(error_of([&] { (void)safetensors_file{s.folder}; }) == "cannot read " + s.folder.string() + ": Is a directory");
+#ifdef STRATA_TEST_POSIX
   REQUIRE(::mkfifo((s.folder / "pipe").c_str(), 0600) == 0);  // nobody ever writes into it
   CHECK(error_of([&] { (void)safetensors_file{s.folder / "pipe"}; }) ==
         "cannot read " + (s.folder / "pipe").string() + ": not a regular file");
+#endif
 }
 
 TEST_CASE("nothing is written that could not be read") {

@@ -1,13 +1,12 @@
 // A folder for the files of a test, deleted at the end.
 #pragma once
-#include <unistd.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <span>
+#include <strata/io/os.hpp>
 #include <string>
 #include <vector>
 
@@ -26,7 +25,7 @@ struct scratch_folder {
 
   explicit scratch_folder(const std::string& name) : scratch_folder(std::filesystem::temp_directory_path(), name) {}
   scratch_folder(const std::filesystem::path& parent, const std::string& name)
-      : path(parent / ("strata-" + name + '-' + std::to_string(getpid()))) {
+      : path(parent / ("strata-" + name + '-' + std::to_string(io::os::process_id()))) {
     std::filesystem::create_directories(path);
   }
   scratch_folder(const scratch_folder&) = delete;
@@ -49,7 +48,7 @@ struct scratch_folder {
   }
   /// An error without the folder in front.
   std::string without_folder(std::string text) const {
-    const std::string folder = path.string() + '/';
+    const std::string folder = (path / "").string();
     for (std::size_t at = 0; (at = text.find(folder, at)) != std::string::npos;) text.erase(at, folder.size());
     return text;
   }

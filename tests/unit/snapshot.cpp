@@ -1,11 +1,6 @@
 // Snapshots and backup_and_restore: an interrupted training ends as one that was not, and damage is noticed.
 #include <doctest/doctest.h>
 
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -13,10 +8,12 @@
 #include <limits>
 #include <sstream>
 #include <strata/data/views/take.hpp>
+#include <strata/io/os.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
 
 #include "error_of.hpp"
+#include "posix.hpp"
 #include "repetitions.hpp"
 
 using namespace strata;
@@ -28,7 +25,7 @@ namespace {
 using small = sequential<input<6>, dense<9, relu>, batch_norm<>, dropout<0.3_r>, dense<3, softmax>>;
 
 struct scratch {
-  fs::path folder = fs::temp_directory_path() / ("strata-snapshot-" + std::to_string(::getpid()));
+  fs::path folder = fs::temp_directory_path() / ("strata-snapshot-" + std::to_string(io::os::process_id()));
   fs::path newest = folder / "snapshot.safetensors", previous = folder / "snapshot.previous.safetensors";
   scratch() { fs::remove_all(folder); }
   ~scratch() { fs::remove_all(folder); }
@@ -272,7 +269,7 @@ TEST_CASE("early stopping is not forgotten") {
 
 TEST_CASE("a position as text") {
   training_position at;
-  at.step = 1L << 40, at.epoch = 3, at.in_epoch = true, at.steps_of_epoch = 2, at.samples_of_epoch = 128;
+  at.step = std::numeric_limits<long>::max(), at.epoch = 3, at.in_epoch = true, at.steps_of_epoch = 2, at.samples_of_epoch = 128;
   at.metric_sums = {{1.0 / 3, 128}, {1e300, 0}};
   at.next_pass = 4, at.in_pass = true, at.batches_of_pass = 17;
   at.data = {2, std::numeric_limits<std::uint64_t>::max()};
@@ -463,29 +460,6 @@ TEST_CASE("a snapshot of a build with other arithmetic is a training that goes o
   }
 }
 
-TEST_CASE("a full disk: an error names the file, and the older snapshots stay") {
-  scratch at;
-  interrupt_at_15(at);
-  const std::string newest = content(at.newest), previous = content(at.previous);
-  rlimit before{};
-  getrlimit(RLIMIT_FSIZE, &before);
-  for (const rlim_t most : {rlim_t{10}, rlim_t{newest.size() / 2}, rlim_t{newest.size() - 1}}) {
-    const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-    const rlimit little{most, before.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &little);
-    auto model = make_trainer();
-    const std::string words = error_of(
-        [&] { model.fit(shuffled(), epochs(3), verbose::off, backup_and_restore(at.folder, {.save_every_batches = 1})); });
-    setrlimit(RLIMIT_FSIZE, &before);
-    std::signal(SIGXFSZ, handler);
-    CHECK(says(words, "cannot write " + (at.folder / "snapshot.new.safetensors").string() + ": File too large"));
-    CHECK(content(at.newest) == newest);
-    CHECK(content(at.previous) == previous);
-    CHECK(std::distance(fs::directory_iterator(at.folder), {}) == 2);
-  }
-  CHECK(go_on(at) == 14);
-}
-
 TEST_CASE("a folder that cannot be made, wrong numbers") {
   scratch at;
   fs::create_directory(at.folder);
@@ -509,12 +483,6 @@ struct second_training_at {
     *words = error_of([&] { model.fit(shuffled(), epochs(3), verbose::off, backup_and_restore(folder)); });
   }
 };
-struct killed_at {
-  long step;
-  void on_batch_end(training_state& s) {
-    if (s.step == step) ::raise(SIGKILL);
-  }
-};
 }  // namespace
 
 TEST_CASE("two trainings with one folder: the later is told which process uses it, and the earlier loses nothing") {
@@ -526,33 +494,10 @@ TEST_CASE("two trainings with one folder: the later is told which process uses i
     auto model = make_trainer();
     model.fit(shuffled(), epochs(3), verbose::off, second_training_at{step, at.folder, &words}, backup_and_restore(at.folder));
     CHECK(weights_of(model) == weights_of(whole));
-    std::array<char, 256> host{};
-    ::gethostname(host.data(), host.size() - 1);
-    CHECK(words == at.folder.string() + " is in use by process " + std::to_string(::getpid()) + " on " + host.data() +
-                       ": give each training a folder of its own");
+    CHECK(words == at.folder.string() + " is in use by process " + std::to_string(io::os::process_id()) + " on " +
+                       io::os::host_name() + ": give each training a folder of its own");
     CHECK(!fs::exists(at.folder));
   }
-}
-
-TEST_CASE("the folder of a training that is killed is free") {
-  scratch at;
-  const pid_t child = ::fork();
-  if (child == 0) {
-    auto model = make_trainer(1);
-    model.fit(shuffled(), epochs(3), verbose::off, killed_at{12}, backup_and_restore(at.folder));
-    ::_exit(0);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  REQUIRE(WIFSIGNALED(status));
-  CHECK(fs::exists(at.folder / "snapshot.lock"));
-  auto whole = make_trainer(), model = make_trainer();
-  whole.fit(shuffled(), epochs(3), verbose::off);
-  long step = 0;
-  model.fit(shuffled(), epochs(3), verbose::off, first_step{&step}, backup_and_restore(at.folder));
-  CHECK(step == 10);
-  CHECK(weights_of(model) == weights_of(whole));
-  CHECK(!fs::exists(at.folder));
 }
 
 TEST_CASE("what a killed process left is cleared away") {
@@ -561,26 +506,6 @@ TEST_CASE("what a killed process left is cleared away") {
   write(at.folder / "snapshot.new.safetensors", "abc");
   CHECK(go_on(at) == 14);
   CHECK(!fs::exists(at.folder));
-}
-
-namespace {
-struct leave_link {
-  fs::path folder;
-  void on_batch_end(training_state& s) {
-    if (s.step == 3) fs::create_symlink("letter", folder / "snapshot.new.safetensors");
-  }
-};
-}  // namespace
-
-TEST_CASE("a link in the place of the next snapshot is replaced, not followed") {
-  scratch at;
-  fs::create_directories(at.folder);
-  write(at.folder / "letter", "a word");
-  auto model = make_trainer();
-  model.fit(shuffled(), epochs(1), verbose::off, leave_link{at.folder},
-            backup_and_restore(at.folder, {.delete_checkpoint = false}));
-  CHECK(content(at.folder / "letter") == "a word");
-  CHECK(fs::is_regular_file(fs::symlink_status(at.newest)));
 }
 
 namespace {
@@ -595,10 +520,14 @@ struct watch_interruption {
   void on_train_end(training_state& s) { *seen = s.interrupted; }
 };
 int terminations = 0;
+void count_termination(int signal) {
+  ++terminations;
+  std::signal(signal, count_termination);  // some systems forget it
+}
 }  // namespace
 
 TEST_CASE("SIGTERM: fit saves, returns and says so; and goes on later") {
-  const auto before = std::signal(SIGTERM, [](int) { ++terminations; });
+  const auto before = std::signal(SIGTERM, count_termination);
   terminations = 0;
   scratch at;
   auto whole = make_trainer();
@@ -680,3 +609,78 @@ TEST_CASE("a stream that has been taken up is where it was told, until it gives 
   REQUIRE(stream.next(batch));
   CHECK(stream.where() == data_position{0, 32});
 }
+
+#ifdef STRATA_TEST_POSIX
+TEST_CASE("a full disk: an error names the file, and the older snapshots stay") {
+  scratch at;
+  interrupt_at_15(at);
+  const std::string newest = content(at.newest), previous = content(at.previous);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  for (const rlim_t most : {rlim_t{10}, rlim_t{newest.size() / 2}, rlim_t{newest.size() - 1}}) {
+    const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit little{most, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &little);
+    auto model = make_trainer();
+    const std::string words = error_of(
+        [&] { model.fit(shuffled(), epochs(3), verbose::off, backup_and_restore(at.folder, {.save_every_batches = 1})); });
+    setrlimit(RLIMIT_FSIZE, &before);
+    std::signal(SIGXFSZ, handler);
+    CHECK(says(words, "cannot write " + (at.folder / "snapshot.new.safetensors").string() + ": File too large"));
+    CHECK(content(at.newest) == newest);
+    CHECK(content(at.previous) == previous);
+    CHECK(std::distance(fs::directory_iterator(at.folder), {}) == 2);
+  }
+  CHECK(go_on(at) == 14);
+}
+
+namespace {
+struct killed_at {
+  long step;
+  void on_batch_end(training_state& s) {
+    if (s.step == step) ::raise(SIGKILL);
+  }
+};
+}  // namespace
+
+TEST_CASE("the folder of a training that is killed is free") {
+  scratch at;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto model = make_trainer(1);
+    model.fit(shuffled(), epochs(3), verbose::off, killed_at{12}, backup_and_restore(at.folder));
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(fs::exists(at.folder / "snapshot.lock"));
+  auto whole = make_trainer(), model = make_trainer();
+  whole.fit(shuffled(), epochs(3), verbose::off);
+  long step = 0;
+  model.fit(shuffled(), epochs(3), verbose::off, first_step{&step}, backup_and_restore(at.folder));
+  CHECK(step == 10);
+  CHECK(weights_of(model) == weights_of(whole));
+  CHECK(!fs::exists(at.folder));
+}
+
+namespace {
+struct leave_link {
+  fs::path folder;
+  void on_batch_end(training_state& s) {
+    if (s.step == 3) fs::create_symlink("letter", folder / "snapshot.new.safetensors");
+  }
+};
+}  // namespace
+
+TEST_CASE("a link in the place of the next snapshot is replaced, not followed") {
+  scratch at;
+  fs::create_directories(at.folder);
+  write(at.folder / "letter", "a word");
+  auto model = make_trainer();
+  model.fit(shuffled(), epochs(1), verbose::off, leave_link{at.folder},
+            backup_and_restore(at.folder, {.delete_checkpoint = false}));
+  CHECK(content(at.folder / "letter") == "a word");
+  CHECK(fs::is_regular_file(fs::symlink_status(at.newest)));
+}
+#endif

@@ -23,9 +23,9 @@ auto batches() {
 }
 std::vector<float> weights_of(const auto& model) { return {model.parameters().begin(), model.parameters().end()}; }
 auto handler_of_interrupts() {
-  struct sigaction now{};
-  ::sigaction(SIGINT, nullptr, &now);
-  return now.sa_handler;
+  const auto now = std::signal(SIGINT, SIG_DFL);
+  std::signal(SIGINT, now);
+  return now;
 }
 /// As for a program in the foreground: shells let those in the background ignore Ctrl-C.
 void be_in_the_foreground() { std::signal(SIGINT, SIG_DFL); }

@@ -85,6 +85,8 @@ enum class mapped_use { usual, in_order, scattered, over, of_few_pages };
 /// A hint how they will be used.
 void expect(void* first, std::size_t bytes, mapped_use use);
 
+/// The path that an environment variable holds; empty if it is not set.
+std::filesystem::path path_in_environment(const char* name);
 long process_id();
 std::string host_name();
 

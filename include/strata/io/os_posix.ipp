@@ -15,6 +15,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <strata/base/environment.hpp>
 #include <strata/base/text.hpp>
 
 extern char** environ;  // POSIX, but in no header
@@ -155,6 +156,7 @@ STRATA_FUNCTION void expect(void* first, std::size_t bytes, mapped_use use) {
   (void)::madvise(first, bytes, advice);
 }
 
+STRATA_FUNCTION std::filesystem::path path_in_environment(const char* name) { return strata::detail::environment_variable(name); }
 STRATA_FUNCTION long process_id() { return ::getpid(); }
 STRATA_FUNCTION std::string host_name() {
   std::array<char, 256> name{};

@@ -210,6 +210,10 @@ STRATA_FUNCTION void expect(void* first, std::size_t bytes, mapped_use use) {
     (void)::VirtualUnlock(first, bytes);  // pages that were never locked leave the memory of the process
 }
 
+STRATA_FUNCTION std::filesystem::path path_in_environment(const char* name) {
+  const wchar_t* const value = ::_wgetenv(std::filesystem::path(name).c_str());
+  return value ? value : L"";
+}
 STRATA_FUNCTION long process_id() { return ::_getpid(); }
 STRATA_FUNCTION std::string host_name() { return strata::detail::environment_variable("COMPUTERNAME"); }
 
@@ -243,12 +247,12 @@ STRATA_FUNCTION std::function<void()> watch_signal(int signal, void (*note)(int)
 }
 
 STRATA_FUNCTION std::pair<int, std::string> run_program(std::vector<std::string> words) {
-  std::vector<std::wstring> quoted;  // the program splits one line again
+  std::vector<std::wstring> quoted;  // because the program gets one line, which it splits
   std::vector<const wchar_t*> arguments;
   const auto wide = [](const std::string& word) {
     return std::filesystem::path(std::u8string(word.begin(), word.end())).wstring();
   };
-  for (const std::string& word : words) quoted.push_back(L'"' + wide(word) + L'"');
+  for (const std::string& word : words) quoted.push_back(word.find(' ') == word.npos ? wide(word) : L'"' + wide(word) + L'"');
   for (const std::wstring& word : quoted) arguments.push_back(word.c_str());
   arguments.push_back(nullptr);
   const auto status = ::_wspawnvp(_P_WAIT, wide(words[0]).c_str(), arguments.data());

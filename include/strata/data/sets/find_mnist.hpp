@@ -10,7 +10,6 @@
 #include <optional>
 #include <ostream>
 #include <span>
-#include <strata/base/environment.hpp>
 #include <strata/base/error.hpp>
 #include <strata/base/linkage.hpp>
 #include <strata/base/text.hpp>

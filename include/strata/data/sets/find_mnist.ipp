@@ -47,7 +47,7 @@ STRATA_FUNCTION std::optional<std::filesystem::path> find_files(const mnist_sear
   };
 
   if (!search.directory.empty()) return complete(search.directory) ? std::optional(search.directory) : std::nullopt;
-  if (const fs::path directory = strata::detail::environment_variable("STRATA_DATA"); !directory.empty())
+  if (const fs::path directory = io::os::path_in_environment("STRATA_DATA"); !directory.empty())
     for (const fs::path& d : {directory, directory / "mnist"})
       if (complete(d)) return d;
   fs::path cache = strata::detail::cache_folder();
