@@ -248,7 +248,7 @@ TEST_CASE("of two tables the smaller one decides, and is called as in the summar
   using P = program_of<two_tables>;
   std::vector<float> x(3 * 6, 6.f);
   x[6 + 4] = 7, x[12] = 8;
-  const auto check = [&](row_range rows) { refuse_other_rows<P>({x.data(), 3}, rows, sample_names(100)); };
+  const auto check = [&](row_range rows) { refuse_other_rows<P>({x.data(), 3}, rows, detail::sample_names(100)); };
   CHECK(error_of([&] { check({0, 1}); }) == "no error");
   CHECK(error_of([&] { check({0, 3}); }) ==
         "sample 101 has the number 7 in element 4, but embedding_1 has 7 rows: it takes whole numbers from 0 to 6");

@@ -60,6 +60,7 @@ constexpr const row_table* smallest_table_of(int input) {
 }
 }  // namespace detail
 
+namespace detail {
 /// How messages name the samples of a batch: as the user counts, after those of other batches.
 class sample_names {
  public:
@@ -70,12 +71,13 @@ class sample_names {
  private:
   long before_;
 };
+}  // namespace detail
 
 /// Looks at the samples `which` of a batch. Throws strata::error that names the layer as the summary does, the sample and the
 /// value, for a number that is no row: not whole, negative, too large, not finite.
 template <class Program>
 void refuse_other_rows(const samples<typename Program::value_type>& batch, row_range which,
-                       const sample_names& names = sample_names()) {
+                       const detail::sample_names& names = detail::sample_names()) {
   if constexpr (!row_tables_of_program<Program>.empty()) {
     using T = typename Program::value_type;
     constexpr const end_sizes& ends = ends_of_program<Program>;

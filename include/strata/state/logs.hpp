@@ -55,6 +55,7 @@ class logs {
   friend std::ostream& operator<<(std::ostream& out, const logs& l);
 };
 
+namespace detail {
 /// What evaluate returns. The first N values, loss and metrics, may be given names: `auto [loss, accuracy] = model.evaluate(x,
 /// y)`.
 template <std::size_t N>
@@ -64,6 +65,7 @@ struct evaluated : logs {
     return (begin() + I)->second;
   }
 };
+}  // namespace detail
 
 /// The logs of all epochs, as fit returns them: h["val_loss"].back().
 class history {
@@ -103,9 +105,9 @@ class history {
 }  // namespace strata
 
 template <std::size_t N>
-struct std::tuple_size<strata::evaluated<N>> : std::integral_constant<std::size_t, N> {};
+struct std::tuple_size<strata::detail::evaluated<N>> : std::integral_constant<std::size_t, N> {};
 template <std::size_t I, std::size_t N>
-struct std::tuple_element<I, strata::evaluated<N>> {
+struct std::tuple_element<I, strata::detail::evaluated<N>> {
   using type = double;
 };
 

@@ -85,7 +85,7 @@ class any_executor {
   virtual program_info about() const = 0;
   virtual any_process_group& group() = 0;
   /// Throws strata::error for labels that are no class and indices that are no row of an embedding.
-  virtual void check(const samples<T>& batch, row_range rows, const sample_names& names) = 0;
+  virtual void check(const samples<T>& batch, row_range rows, const detail::sample_names& names) = 0;
   virtual void prepare(int batch_size, purpose) = 0;
   virtual void train_step(const samples<T>& batch, std::span<metric_sum> sums) = 0;
   virtual void evaluate_step(const samples<T>& batch, std::span<metric_sum> sums) = 0;
@@ -165,7 +165,7 @@ class erased_executor final : public any_executor<typename Program::value_type> 
     return {reported::all, ends_of_program<Program>};
   }
   any_process_group& group() override { return group_; }
-  void check(const samples<T>& batch, row_range rows, const sample_names& names) override {
+  void check(const samples<T>& batch, row_range rows, const detail::sample_names& names) override {
     if (batch.stored) return;  // see stored_stream
     check_arrays<Program>(batch);
     check_rows<Program>(batch, rows, names);

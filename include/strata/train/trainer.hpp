@@ -79,7 +79,7 @@ class trainer {
   using T = value_type;
   using weights_file = please_include_strata_train_weights_file<network, T>;
   using step_runner = detail::step_runner<T>;
-  using evaluation = evaluated<detail::reported_metrics<Program>::numbers>;
+  using evaluation = detail::evaluated<detail::reported_metrics<Program>::numbers>;
   using erased_executor = detail::erased_executor<Program, executor_type>;
   executor_type executor_;  // completed first: its own sentences come without the noise of a failed concept
   static_assert(sizeof(detail::spoken<typename detail::executor_verdict<executor_type, Program>::type>()) > 0,
@@ -229,7 +229,7 @@ class trainer {
             [&](const auto& predict_batch) {
               for (samples<T> batch; stream.next(batch);) {
                 const std::size_t before = out.values.size(), size = std::size_t(network::output_shape.size());
-                refuse_other_rows<Program>(batch, {0, batch.count}, sample_names(long(before / size)));
+                refuse_other_rows<Program>(batch, {0, batch.count}, detail::sample_names(long(before / size)));
                 out.values.resize(before + std::size_t(batch.count) * size);
                 predict_batch(batch.count, [&] { executor_.predict({batch.x(), batch.count}, out.values.data() + before); });
               }
@@ -250,7 +250,7 @@ class trainer {
   metric_sums<Program> train_step(const samples<T>& batch) {
     detail::check_arrays<Program>(batch);
     executor_.prepare(batch.count, purpose::training);
-    detail::check_rows<Program>(batch, own_rows_ ? own_rows_(batch.count) : row_range{0, batch.count}, sample_names());
+    detail::check_rows<Program>(batch, own_rows_ ? own_rows_(batch.count) : row_range{0, batch.count}, detail::sample_names());
     if constexpr (totalling_executor<executor_type, Program>)
       return executor_.train_apart(batch);  // a callback of fit may have called
     else
