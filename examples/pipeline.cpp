@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
     print_plan(model);
     examples::with_batch<32, 64, 128>(s.batch, [&](auto batch) {
       model.fit(mnist.train | data::shuffle(10'000, {.seed = s.seed}) | batch, epochs(s.epochs), validation(mnist.test | batch),
-                profiler{{.trace = "pipeline.json"}});
+                profiler{.trace = "pipeline.json"});
     });
     std::cout << "pipeline.json shows who computed which micro-batch when: open it in https://ui.perfetto.dev\n";
   });

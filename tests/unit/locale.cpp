@@ -146,7 +146,7 @@ TEST_CASE("a trace is JSON in every locale") {
   if (!locale) return;
   const scratch_folder folder("locale-trace");
   some_trainer().fit(some_data() | data::batch<64>, epochs(1), verbosity::off,
-                     profiler{{.skipped_steps = 0, .trace = folder / "trace.json", .prints = false}});
+                     profiler{.skipped_steps = 0, .trace = folder / "trace.json", .prints = false});
   std::ifstream file(folder / "trace.json");
   CHECK(nlohmann::json::accept(std::string(std::istreambuf_iterator<char>(file), {})));
 }

@@ -34,7 +34,7 @@ struct memory_log {
 TEST_CASE("a line when a training begins, after each epoch, after some updates, and at the end") {
   memory_log log;
   auto model = make();
-  model.fit(x, y, epochs(2), batch_size(2), validation(x, y), verbose::off, logging{log.logger, {.every_batches = 4}});
+  model.fit(x, y, epochs(2), batch_size(2), validation(x, y), verbose::off, logging{.every_batches = 4, .to = log.logger});
   CHECK(log.text.str() ==
         "training info training begins: 2 epochs\n"
         "training info epoch 1/2, update 4: loss: 0.693147, learning_rate: 0\n"
@@ -47,7 +47,7 @@ TEST_CASE("a line when a training begins, after each epoch, after some updates, 
 TEST_CASE("an evaluation, with another level") {
   memory_log log;
   auto model = make();
-  model.evaluate(x, y, logging{log.logger, {.level = spdlog::level::warn}});
+  model.evaluate(x, y, logging{.level = spdlog::level::warn, .to = log.logger});
   CHECK(log.text.str() == "training warning evaluation of 10 samples: loss: 0.693147 - accuracy: 0.5\n");
 }
 
@@ -62,6 +62,7 @@ TEST_CASE("the default logger") {
 }
 
 TEST_CASE("what makes no sense") {
-  CHECK(error_of([] { logging{std::shared_ptr<spdlog::logger>()}; }) == "logging: there is no such logger");
-  CHECK(error_of([] { logging{{.every_batches = -1}}; }) == "logging: every_batches = -1: it must be at least 0");
+  CHECK(error_of([] { make().fit(x, y, verbose::off, logging{.to = nullptr}); }) == "logging: there is no such logger");
+  CHECK(error_of([] { make().fit(x, y, verbose::off, logging{.every_batches = -1}); }) ==
+        "logging: every_batches = -1: it must be at least 0");
 }

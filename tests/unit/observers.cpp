@@ -106,7 +106,7 @@ TEST_CASE("observers change no bit, and a fit that ended with an error leaves no
   const auto batches = batches_of(pixels());
   auto plain = make(), observed = make();
   plain.fit(batches, epochs(2), verbosity::off);
-  observed.fit(batches, epochs(2), verbosity::off, check_numerics{}, profiler{{.prints = false}});
+  observed.fit(batches, epochs(2), verbosity::off, check_numerics{}, profiler{.prints = false});
   CHECK(std::ranges::equal(plain.parameters(), observed.parameters()));
 
   auto broken = with_weight(0, not_a_number);
@@ -119,7 +119,7 @@ TEST_CASE("observers change no bit, and a fit that ended with an error leaves no
 
 TEST_CASE("profiler: each kernel, as often as it runs") {
   const auto batches = batches_of(pixels());
-  profiler profile{{.skipped_steps = 2, .prints = false}};
+  profiler profile{.skipped_steps = 2, .prints = false};
   auto model = make(one_device{{.threads = 2}});
   model.fit(batches, epochs(3), verbosity::off, profile);
   CHECK(profile.steps() == 4);
@@ -148,7 +148,7 @@ TEST_CASE("profiler: the trace has the steps that were asked for, and their kern
   const std::filesystem::path path = folder.path / "trace.json";
   auto model = make(one_device{{.threads = 1}});
   model.fit(batches_of(pixels()), epochs(4), verbosity::off,
-            profiler{{.skipped_steps = 1, .trace = path, .traced_steps = 3, .prints = false}});
+            profiler{.skipped_steps = 1, .trace = path, .traced_steps = 3, .prints = false});
   std::ifstream in(path);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
   const auto occurrences = [&](const std::string& part) {
@@ -163,7 +163,7 @@ TEST_CASE("profiler: the trace has the steps that were asked for, and their kern
   CHECK(text.ends_with("]}\n"));
   CHECK(contains(error_of([&] {
                    make().fit(batches_of(pixels()), verbosity::off,
-                              profiler{{.trace = folder.path / "no" / "folder" / "t.json", .prints = false}});
+                              profiler{.trace = folder.path / "no" / "folder" / "t.json", .prints = false});
                  }),
                  "t.json"));
 }

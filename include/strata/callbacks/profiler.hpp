@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iostream>
 #include <list>
+#include <memory>
 #include <mutex>
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
@@ -22,25 +23,14 @@
 
 namespace strata {
 
-struct profiler_options {
-  long skipped_steps = 1;         // at the beginning, which are not counted: they allocate, and read memory for the first time
-  std::filesystem::path trace{};  // a file for https://ui.perfetto.dev or chrome://tracing; empty: none
-  long traced_steps = 20;         // that follow the skipped ones
-  bool prints = true;             // the chief, at the end
-};
-
 /// The time of the threads of one process in the kernels of one group.
 struct kernel_time {
   double seconds = 0, samples = 0, calls = 0;
 };
 
-/// `fit(source, epochs(10), profiler{})` prints a table at the end: for each group of fused layers and for both directions the
-/// milliseconds of a step (of all threads together), GFLOP/s, their share of the peak of a thread, which is measured before, and
-/// megabytes read and written. With `profiler{{.trace = "trace.json"}}` the chief also writes a trace with a row for each thread
-/// of each process; then all processes that train together have to pass the callback. With a parameter server each worker sees
-/// itself only. It takes less than 2 % of the time of a step; without it, nothing is measured.
-/// Throws strata::error if the trace cannot be written.
-class profiler final : kernel_observer {
+namespace detail {
+/// What profiler measures in one fit.
+class profile_of_fit final : kernel_observer {
   using clock = std::chrono::steady_clock;
 
   /// What one thread has measured. Only that thread writes to it.
@@ -51,7 +41,8 @@ class profiler final : kernel_observer {
     std::vector<traced_event> events;
   };
 
-  profiler_options options_;
+  long skipped_steps_, traced_steps_;
+  bool has_trace_;
   std::vector<kernel_time> totals_;
   std::vector<listed_kernel> kernels_;
   std::size_t element_size_ = 0;
@@ -67,27 +58,20 @@ class profiler final : kernel_observer {
   time_split before_{}, after_{}, at_step_{};
 
  public:
-  explicit profiler(profiler_options options = {}) : options_(std::move(options)) {
-    detail::refuse_negative("profiler", "skipped_steps", double(options_.skipped_steps));
-    detail::refuse_negative("profiler", "traced_steps", double(options_.traced_steps));
-  }
-
-  void on_train_begin(training_state&, fitted_model& model) {
+  profile_of_fit(fitted_model& model, long skipped_steps, long traced_steps, bool has_trace)
+      : skipped_steps_(skipped_steps), traced_steps_(traced_steps), has_trace_(has_trace) {
     static std::atomic<std::uint64_t> fits = 0;
     fit_ = ++fits;
     kernels_ = model.kernels();
     element_size_ = model.element_size();
     totals_.assign(2 * kernels_.size(), {});
-    threads_.clear();
-    steps_ = counted_ = 0;
-    seconds_of_steps_ = 0;
     peak_ = element_size_ == sizeof(double) ? peak_of_a_thread<double>() : peak_of_a_thread<float>();
     began_ = clock::now();
     model.observe(*this);
   }
-  void on_batch_begin(training_state&, fitted_model& model) {
-    counts_ = steps_ >= options_.skipped_steps;
-    traces_ = counts_ && !options_.trace.empty() && steps_ < options_.skipped_steps + options_.traced_steps;
+  void begin_step(fitted_model& model) {
+    counts_ = steps_ >= skipped_steps_;
+    traces_ = counts_ && has_trace_ && steps_ < skipped_steps_ + traced_steps_;
     const time_split now = model.time();
     step_began_ = clock::now();
     if (counts_ && counted_ == 0) before_ = now, counted_from_ = step_began_;
@@ -97,7 +81,7 @@ class profiler final : kernel_observer {
     }
     at_step_ = now;
   }
-  void on_batch_end(training_state& s, fitted_model& model) {
+  void end_step(long step, fitted_model& model) {
     const clock::time_point end = clock::now();
     ++steps_;
     if (!counts_) return;
@@ -107,13 +91,13 @@ class profiler final : kernel_observer {
     after_ = model.time();
     if (traces_)
       trace(mine(), {.what = traced_event::step,
-                     .number = double(s.step),
+                     .number = double(step),
                      .begin = since(step_began_),
                      .seconds = seconds(step_began_, end),
                      .communication = after_.communication - at_step_.communication,
                      .waiting = after_.waiting - at_step_.waiting});
   }
-  void on_train_end(training_state&, fitted_model& model) {
+  void end() {
     counts_ = traces_ = false;
     for (const thread_profile& t : threads_)
       for (std::size_t i = 0; i < totals_.size(); ++i) {
@@ -121,23 +105,33 @@ class profiler final : kernel_observer {
         totals_[i].samples += t.times[i].samples;
         totals_[i].calls += t.times[i].calls;
       }
-    if (!options_.trace.empty()) write_trace(model.group());
-    if (options_.prints && model.group().is_chief()) std::cout << text() << std::flush;
   }
 
-  /// Of the last fit. The number of steps that were counted.
+  void write_trace(any_process_group& group, const std::filesystem::path& file) const {
+    std::vector<traced_event> own;
+    double thread = 0;
+    for (const thread_profile& t : threads_) {
+      for (traced_event event : t.events) {
+        event.thread = thread;
+        own.push_back(event);
+      }
+      ++thread;
+    }
+    const std::vector<std::vector<traced_event>> all = gather_events(group, own);
+    if (!group.is_chief()) return;
+    std::vector<std::string> names;
+    for (const listed_kernel& k : kernels_) names.push_back(k.layers);
+    write_trace_file(file, all, names);
+  }
+
   long steps() const { return counted_; }
   const std::vector<listed_kernel>& kernels() const { return kernels_; }
   const kernel_time& time_of(std::size_t kernel, pass_direction direction) const {
     return totals_[direction == pass_direction::forward ? kernel : kernels_.size() + kernel];
   }
-  /// Floating-point operations per second that one thread reaches with the flags of this program, measured by a loop of fused
-  /// multiply-adds.
   double peak() const { return peak_; }
 
-  /// What is printed.
   std::string text() const {
-    using detail::formatted;
     if (counted_ == 0) return "profile: no step was counted\n";
     const double steps = double(counted_), all = seconds(counted_from_, counted_until_);
     double in_kernels = 0;
@@ -146,14 +140,14 @@ class profiler final : kernel_observer {
     const double communication = after_.communication - before_.communication, waiting = after_.waiting - before_.waiting;
     const auto percent = [&](double part) { return formatted("%.1f %%", all > 0 ? 100 * part / all : 0); };
     const double input = std::min(all - seconds_of_steps_, after_.input - before_.input);
-    std::string out = detail::text_of(
-        {"profile of ", counted_, counted_ == 1 ? " step of " : " steps of ", formatted("%.3f", 1e3 * all / steps), " ms with ",
-         threads_.size(), threads_.size() == 1 ? " thread: kernels " : " threads: kernels ", percent(in_kernels / threads),
-         ", sums, update and idle threads ",
-         percent(std::max(0.0, seconds_of_steps_ - in_kernels / threads - communication - waiting)), ", input ", percent(input),
-         ", communication ", percent(communication), ", waiting ", percent(waiting), ", callbacks and progress ",
-         percent(std::max(0.0, all - seconds_of_steps_ - input)), '\n'});
-    out += detail::text_of({"peak of a thread: ", formatted("%.1f", peak_ / 1e9), " GFLOP/s, measured\n"});
+    std::string out =
+        text_of({"profile of ", counted_, counted_ == 1 ? " step of " : " steps of ", formatted("%.3f", 1e3 * all / steps),
+                 " ms with ", threads_.size(), threads_.size() == 1 ? " thread: kernels " : " threads: kernels ",
+                 percent(in_kernels / threads), ", sums, update and idle threads ",
+                 percent(std::max(0.0, seconds_of_steps_ - in_kernels / threads - communication - waiting)), ", input ",
+                 percent(input), ", communication ", percent(communication), ", waiting ", percent(waiting),
+                 ", callbacks and progress ", percent(std::max(0.0, all - seconds_of_steps_ - input)), '\n'});
+    out += text_of({"peak of a thread: ", formatted("%.1f", peak_ / 1e9), " GFLOP/s, measured\n"});
     std::vector<std::vector<std::string>> rows = {{"layers", "operations", "forward ms", "GFLOP/s", "of peak", "MB",
                                                    "backward ms", "GFLOP/s", "of peak", "MB", "of kernels"}};
     for (std::size_t g = 0; g < kernels_.size(); ++g) {
@@ -175,7 +169,7 @@ class profiler final : kernel_observer {
       row.push_back(formatted("%.1f %%", in_kernels > 0 ? 100 * both / in_kernels : 0));
       rows.push_back(std::move(row));
     }
-    return out + detail::aligned(rows);
+    return out + aligned(rows);
   }
 
  private:
@@ -213,7 +207,7 @@ class profiler final : kernel_observer {
         thread_profile& made = threads_.emplace_back();
         made.thread = std::this_thread::get_id();
         made.times.resize(totals_.size());
-        if (!options_.trace.empty()) made.events.reserve(most_events);
+        if (has_trace_) made.events.reserve(most_events);
         last = {fit_, &made};
       }
     }
@@ -224,23 +218,6 @@ class profiler final : kernel_observer {
   static void trace(thread_profile& own, const traced_event& event) {
     if (own.events.size() < most_events) own.events.push_back(event);
   }
-  void write_trace(any_process_group& group) {
-    std::vector<traced_event> own;
-    double thread = 0;
-    for (const thread_profile& t : threads_) {
-      for (traced_event event : t.events) {
-        event.thread = thread;
-        own.push_back(event);
-      }
-      ++thread;
-    }
-    const std::vector<std::vector<traced_event>> all = gather_events(group, own);
-    if (!group.is_chief()) return;
-    std::vector<std::string> names;
-    for (const listed_kernel& k : kernels_) names.push_back(k.layers);
-    write_trace_file(options_.trace, all, names);
-  }
-
   template <class T>
   [[gnu::noinline]] static double peak_of_a_thread() {
 #if defined(__AVX512F__)
@@ -268,6 +245,45 @@ class profiler final : kernel_observer {
     for (const vector& each : sums) unknown = each[0];
     return best;
   }
+};
+}  // namespace detail
+
+/// `fit(source, epochs(10), profiler{})` prints a table at the end: for each group of fused layers and for both directions the
+/// milliseconds of a step (of all threads together), GFLOP/s, their share of the peak of a thread, which is measured before, and
+/// megabytes read and written. With `profiler{.trace = "trace.json"}` the chief also writes a trace with a row for each thread
+/// of each process; then all processes that train together have to pass the callback. With a parameter server each worker sees
+/// itself only. It takes less than 2 % of the time of a step; without it, nothing is measured.
+/// Throws strata::error if the trace cannot be written.
+struct profiler {
+  long skipped_steps = 1;         // at the beginning, which are not counted: they allocate, and read memory for the first time
+  std::filesystem::path trace{};  // a file for https://ui.perfetto.dev or chrome://tracing; empty: none
+  long traced_steps = 20;         // that follow the skipped ones
+  bool prints = true;             // the chief, at the end
+
+  std::shared_ptr<detail::profile_of_fit> profile{};  // of the last fit, no setting
+
+  void on_train_begin(training_state&, fitted_model& model) {
+    detail::refuse_negative("profiler", "skipped_steps", double(skipped_steps));
+    detail::refuse_negative("profiler", "traced_steps", double(traced_steps));
+    profile = std::make_shared<detail::profile_of_fit>(model, skipped_steps, traced_steps, !trace.empty());
+  }
+  void on_batch_begin(training_state&, fitted_model& model) { profile->begin_step(model); }
+  void on_batch_end(training_state& s, fitted_model& model) { profile->end_step(s.step, model); }
+  void on_train_end(training_state&, fitted_model& model) {
+    profile->end();
+    if (!trace.empty()) profile->write_trace(model.group(), trace);
+    if (prints && model.group().is_chief()) std::cout << text() << std::flush;
+  }
+
+  /// Of the last fit: the number of steps that were counted.
+  long steps() const { return profile ? profile->steps() : 0; }
+  const std::vector<listed_kernel>& kernels() const { return profile->kernels(); }
+  const kernel_time& time_of(std::size_t kernel, pass_direction direction) const { return profile->time_of(kernel, direction); }
+  /// Floating-point operations per second that one thread reaches with the flags of this program, measured by a loop of fused
+  /// multiply-adds.
+  double peak() const { return profile->peak(); }
+  /// What is printed.
+  std::string text() const { return profile->text(); }
 };
 static_assert(callback<profiler>);
 
