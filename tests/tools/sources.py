@@ -7,7 +7,7 @@ from pathlib import Path
 MAIN = re.compile(r"^int main\(", re.M)
 # What ThreadSanitizer is for: files that start threads, or ask strata to. Kernels know nothing of threads, and one test of a
 # trainer sees the same threads as the next.
-THREADS = re.compile(r"#include <thread>|thread_team|parallel|prefetch|autotune|int threads|number of threads|mirrored|thread_groups|pipeline<|communicator_checks|fake_machines")
+THREADS = re.compile(r"#include <thread>|thread_team|parallel|prefetch|autotune|int threads|number of threads|mirrored|thread_groups|pipeline<|fake_machines")
 KERNELS = re.compile(r"cpu_|many_leaves$|update_product$")
 # These take 30 seconds and more, to compile and to run: no sanitizer sees them.
 SLOW_WITH_ADDRESSES = re.compile(r"cpu_(conv_pool|convolution_(groups|lanewise|winograd)|mixed_(residual|training))$")

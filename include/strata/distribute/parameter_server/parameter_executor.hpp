@@ -260,13 +260,6 @@ class parameter_executor : detail::compiled<Program, Backend>,
     return {};
   }
 
-  /// For a chief that schedules instead of training: the first call assigns its weights to the servers, later calls pull the
-  /// newest.
-  void refresh() {
-    catch_up();
-    finish();
-  }
-
   metric_sums<Program> evaluate_step(const samples<T>& batch) {
     complete();
     return local_.evaluate(random(), batch);
