@@ -372,11 +372,19 @@ TEST_CASE("settings that make no sense, and values that are not there, are error
     CHECK(error_of([&] { model.fit(noise(), verbosity::off, early_stopping{}); }) != "no error");
     CHECK(error_of([&] { model.fit(noise(), verbosity::off, reduce_lr_on_plateau{}); }) != "no error");
     CHECK(error_of([&] { model.fit(noise(), verbosity::off, model_checkpoint{"{f1}.safetensors"}); }) != "no error");
+    early_stopping watcher{.monitor = "beauty", .mode = monitor_mode::max};  // of what is added after it
+    CHECK(
+        contains(error_of([&] { model.fit(noise(), verbosity::off, watcher, measures("beauty")); }),
+                 "there is no 'beauty'; known: loss, accuracy (a callback that adds a value has its name in a member `adds`, and "
+                 "comes before those that read it)"));
     CHECK(weights_of(model) == before);
   }
   const scratch_folder folder("patterns");
   const auto saves = [&](const char* pattern) { return fit(model_checkpoint{folder.path / pattern}); };
   CHECK(contains(saves("{val_loss}.safetensors"), "there is no 'val_loss'; known: epoch, batch, loss, accuracy"));
+  for (const char* pattern : {"{val_loss}.safetensors", "{accuracy}.safetensors"})
+    CHECK(fit(model_checkpoint{folder.path / pattern, {.save_every_batches = 1}})
+              .ends_with("known: epoch, batch, loss (with save_every_batches, only the loss of the batch is known)"));
   CHECK(contains(saves("{epoch:s}.safetensors"), "the format 's' of 'epoch'"));
   CHECK(contains(saves("{loss:n}.safetensors"), "the format 'n' of 'loss'"));
   CHECK(contains(saves("{loss.safetensors"), "a { has no } after it"));

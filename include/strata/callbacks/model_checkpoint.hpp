@@ -63,7 +63,7 @@ class model_checkpoint {
     const logs& known = options_.save_every_batches > 0 ? logs{{"loss", 0}} : s.expected;
     if (known.empty()) return;
     if (monitored_) monitored_->check(known);
-    (void)detail::filled_pattern(pattern_, 1, 1, known);
+    (void)file_name(1, 1, known);
   }
   void on_batch_end(training_state& s, fitted_model& model) {
     if (options_.save_every_batches == 0) return;
@@ -87,9 +87,14 @@ class model_checkpoint {
   }
 
  private:
+  std::string file_name(int epoch, long batch, const logs& values) const {
+    return detail::filled_pattern(
+        pattern_, epoch, batch, values,
+        options_.save_every_batches > 0 ? " (with save_every_batches, only the loss of the batch is known)" : nullptr);
+  }
   void consider(const training_state& s, const logs& values, fitted_model& model) {
     if (monitored_ && monitored_->is_left_out(s)) return;
-    const std::filesystem::path path = detail::filled_pattern(pattern_, s.epoch + 1, s.step, values);
+    const std::filesystem::path path = file_name(s.epoch + 1, s.step, values);
     if (monitored_) {
       const double current = monitored_->of(values);
       if (!monitored_->is_better(current, best_)) return;

@@ -1,9 +1,12 @@
 // A callback is a type with at least one of the hooks, each with the right signature.
 #pragma once
 #include <concepts>
+#include <iterator>
 #include <strata/state/named_array.hpp>
 #include <strata/state/pass_state.hpp>
 #include <strata/state/training_state.hpp>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace strata {
@@ -72,11 +75,29 @@ concept misspelt = requires { &C::on_train_batch_begin; } || requires { &C::on_t
                    requires { &C::on_batch_start; } || requires { &C::on_batch_begins; } || requires { &C::on_batch_ends; } ||
                    requires { &C::on_train_start; } || requires { &C::on_train_begins; } || requires { &C::on_train_ends; };
 
+/// Of a member `adds`: a text, or a range of texts.
+template <class C>
+concept adds_a_value = requires(C& c) { std::string_view(c.adds); };
+template <class C>
+concept adds_values = requires(C& c) { std::string_view(*std::begin(c.adds)); };
+
+struct any_adds {
+  int adds;
+};
+/// Its `adds` is ambiguous if C has one, even if that is private.
+template <class C>
+struct beside_adds : C, any_adds {};
+template <class C>
+concept lacks_adds = std::is_final_v<C> || requires { &beside_adds<C>::adds; };
+
 template <class C>
 concept any = of_fit::any<C> || of_test::any<C> || of_predict::any<C>;
 /// Whether one of its hooks takes the model.
 template <class C>
 concept any_of_model = of_fit::any_of_model<C> || of_test::any_of_model<C> || of_predict::any_of_model<C>;
+/// Whether a callback has a member `adds` from which no names can be read.
+template <class C>
+concept misnames_values = any<C> && !adds_a_value<C> && !adds_values<C> && !lacks_adds<C>;
 }  // namespace hooks
 
 /// Hooks: on_train_begin, on_train_end, on_epoch_begin, on_epoch_end, on_batch_begin and on_batch_end of fit, which see a

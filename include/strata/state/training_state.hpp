@@ -15,8 +15,9 @@ struct training_state {
   long batches = 1;
   /// on_epoch_end: loss and metrics over the epoch, val_ ones too. on_batch_end: empty, see `loss`.
   logs values{};
-  /// From on_train_begin on: the names that `values` will have at the end of an epoch with a validation; each value is 0. Empty
-  /// if the hooks are called without a fit.
+  /// From on_train_begin on: the names that `values` will have at the end of an epoch with a validation; each value is 0.
+  /// on_train_begin of a callback sees those that it can read: of the values that callbacks add, those of the callbacks before
+  /// it. Empty if the hooks are called without a fit.
   logs expected{};
   /// on_epoch_end: `values` has no val_ ones, because validation_freq passes over this epoch.
   bool skips_validation = false;

@@ -115,8 +115,8 @@ template <class T>
   state.name_of_sample = [this](int n) {
     return names_in_stream<T>(stream_, samples_of_batch_, at.samples_of_epoch - samples_of_batch_).of(n);
   };
-  state.expected = expected_values(steps_.metrics(), settings_.validates, hooks);
-  hooks(&hook_calls::train_begin, state);
+  state.expected = expected_values(steps_.metrics(), settings_.validates);
+  hooks.train_begin(state);
   for (; state.epoch < settings_.epochs && (!state.stop_training || at.in_epoch); ++state.epoch) {
     state.values = {};
     state.learning_rate = executor_.learning_rate();

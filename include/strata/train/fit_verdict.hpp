@@ -56,6 +56,8 @@ inline constexpr reason the_hooks_of_a_callback_take_a_training_state{
     "each hook of a callback takes a training_state&, or that and a fitted_model&"};
 inline constexpr reason the_hooks_of_fit_are_on_train_epoch_or_batch_and_begin_or_end{
     "the hooks of fit are on_train_begin, on_train_end, and the same of epoch and batch"};
+inline constexpr reason the_member_adds_of_a_callback_is_public_and_a_text_or_a_range_of_texts{
+    "the member `adds` of a callback is public, and a text or a range of texts: the names of the values that it sets"};
 inline constexpr reason the_hooks_of_evaluate_and_predict_take_a_pass_state{
     "each on_test_ and on_predict_ hook of a callback takes a pass_state&, or that and a fitted_model&"};
 inline constexpr reason session_callbacks_have_restore_after_step_after_epoch_and_after_training{
@@ -92,7 +94,7 @@ concept fit_option = std::same_as<O, epochs> || std::same_as<O, initial_epoch> |
 namespace detail {
 
 template <class T>
-struct is_no_fit_option : std::bool_constant<!fit_option<T> || hooks::misspelt<T>> {};
+struct is_no_fit_option : std::bool_constant<!fit_option<T> || hooks::misspelt<T> || hooks::misnames_values<T>> {};
 
 /// Options that say how arrays become batches.
 template <class T>
@@ -118,6 +120,8 @@ struct option_verdict<type_list<First, More...>, Known> {
     using refused = type_list<First>;
     if constexpr (hooks::misspelt<First>)
       return argument_verdict<refused, the_hooks_of_fit_are_on_train_epoch_or_batch_and_begin_or_end>{};
+    else if constexpr (callback<First> && hooks::misnames_values<First>)
+      return argument_verdict<refused, the_member_adds_of_a_callback_is_public_and_a_text_or_a_range_of_texts>{};
     else if constexpr (hooks::any<First> && !hooks::of_fit::fit<First>)
       return argument_verdict<refused, the_hooks_of_a_callback_take_a_training_state>{};
     else if constexpr (hooks::any<First>)

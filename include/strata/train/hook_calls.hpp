@@ -125,9 +125,9 @@ class hooks_of<C> final : public hook_calls {
   bool sees_test_batches() const override { return has<hooks::test_batch_end>; }
 
   void expect_values([[maybe_unused]] logs& names) const override {
-    if constexpr (requires { std::string_view(callback_.adds); })
+    if constexpr (hooks::adds_a_value<C>)
       names.set(callback_.adds, 0);
-    else if constexpr (requires { callback_.adds; })
+    else if constexpr (hooks::adds_values<C>)
       for (const auto& each : callback_.adds) names.set(each, 0);
   }
 
@@ -215,8 +215,13 @@ class hook_list {
     if (session) call(all_, hook, *session);
   }
 
-  void expect_values(logs& names) const {
-    for (const hook_calls* c : all_) c->expect_values(names);
+  /// on_train_begin of each. `expected` then has the names of an epoch, and of what the callbacks before it add: their hooks are
+  /// called first.
+  void train_begin(training_state& s) const {
+    for (hook_calls* c : all_) {
+      c->train_begin(s);
+      c->expect_values(s.expected);
+    }
   }
   void describe(std::vector<std::string>& lines) const;
   logs state() const;

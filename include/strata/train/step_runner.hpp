@@ -35,7 +35,7 @@ std::size_t pairs_of(std::span<const reported_metric> metrics);
 void report(logs& to, std::span<const metric_sum> sums, std::span<const reported_metric> metrics, const char* prefix);
 
 /// The names that an epoch will report; see training_state.
-logs expected_values(std::span<const reported_metric> metrics, bool validates, const hook_list& hooks);
+logs expected_values(std::span<const reported_metric> metrics, bool validates);
 
 template <class T>
 class step_runner {
