@@ -137,6 +137,11 @@ TEST_CASE("weights and slots stay on the devices between steps, and are read and
     const auto sums = model.train_step(batch(4));
     CHECK(executor.parameters()[0] == 11);
     CHECK(executor.slots()[0] == 21);
+    model.reset_optimizer();
+    CHECK(executor.step() == 0);
+    model.train_step(batch(4));
+    CHECK(executor.parameters()[0] == 12);
+    CHECK(executor.slots()[0] == 1);
     CHECK(sums[0].sum == 0);
     CHECK(sums[1].count == 3);
   }

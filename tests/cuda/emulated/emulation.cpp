@@ -587,6 +587,24 @@ TEST_CASE("check_numerics says on a GPU what it says on the CPU") {
   CHECK(overflowing(mirrored{gpus(), two}) == on_the_cpu);
 }
 
+TEST_CASE("an optimizer on GPUs begins anew") {
+  const auto check = [](const auto& strategy) {
+    trainer model{checked{}, adam{}, sparse_categorical_crossentropy{}, strategy, seed(3)};
+    const std::vector<float> start(model.parameters().begin(), model.parameters().end()), x(48 * 6, 0.5f);
+    const std::vector<std::int32_t> y(48);
+    const auto fit = [&] { return model.fit(x, y, batch_size(24), epochs(2), verbosity::off)["loss"]; };
+    const std::vector<double> first = fit();
+    model.set_parameters(start);
+    CHECK(fit() != first);
+    model.set_parameters(start);
+    model.reset_optimizer();
+    CHECK(fit() == first);
+  };
+  have_devices(2);
+  check(one_device<cuda>{});
+  check(mirrored{gpus(), cuda_options{.leaves = 4}});
+}
+
 TEST_CASE("devices do not vanish while they are used") {
   have_devices(1);
   const auto memory = cuda_device(0).allocate<float>(1);
