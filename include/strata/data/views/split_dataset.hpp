@@ -118,6 +118,22 @@ struct refused_split {
 };
 
 namespace detail {
+/// The places 0 to n - 1, in an order that seed and salt decide if they are shuffled. Throws strata::error, which begins with
+/// `stage`, if there are too many.
+inline std::vector<std::uint32_t> places_to_divide(const char* stage, std::size_t n, bool shuffle, std::uint64_t seed,
+                                                   std::uint64_t salt) {
+  if (n > std::numeric_limits<std::uint32_t>::max()) throw_error({stage, ": ", n, " samples are too many"});
+  std::vector<std::uint32_t> places(n);
+  std::iota(places.begin(), places.end(), std::uint32_t{0});
+  if (shuffle) strata::detail::random_draws(philox{seed}.fork(salt), 0).shuffle(places);
+  return places;
+}
+/// "split_dataset(left 70 of 100, seed 7)"
+inline std::string division_text(std::string what, bool shuffle, std::uint64_t seed) {
+  if (shuffle) what += strata::detail::text_of({", seed ", seed});
+  return what + ")";
+}
+
 struct split_dataset_fn {
   refused_split operator()(refused_view, const split_options&) const { return {}; }
   template <class V>
@@ -127,18 +143,16 @@ struct split_dataset_fn {
     if constexpr (fits) {
       const std::size_t n = view.size();
       if (!options.left_size && !options.right_size) throw_error("split_dataset: give left_size, right_size or both");
-      if (n > std::numeric_limits<std::uint32_t>::max()) throw_error({"split_dataset: ", n, " samples are too many"});
+      auto places = std::make_shared<std::vector<std::uint32_t>>(
+          places_to_divide("split_dataset", n, options.shuffle, options.seed, 0x73706C6974));  // "split"
       const std::size_t left = options.left_size ? options.left_size->of(n) : n - options.right_size->of(n),
                         right = options.right_size ? options.right_size->of(n) : n - left;
       if (left == 0 || right == 0 || left + right > n)
         throw_error({"split_dataset: parts of ", left, " and ", right, " samples of ", n});
-      auto places = std::make_shared<std::vector<std::uint32_t>>(n);
-      std::iota(places->begin(), places->end(), std::uint32_t{0});
-      if (options.shuffle) strata::detail::random_draws(philox{options.seed}.fork(0x73706C6974), 0).shuffle(*places);  // "split"
       const auto part = [&](const char* side, std::size_t first, std::size_t count) {
-        std::string how = strata::detail::text_of({"split_dataset(", side, " ", count, " of ", n});
-        if (options.shuffle) how += strata::detail::text_of({", seed ", options.seed});
-        return part_view<V>(view, places, first, count, how + ")");
+        return part_view<V>(view, places, first, count,
+                            division_text(strata::detail::text_of({"split_dataset(", side, " ", count, " of ", n}),
+                                          options.shuffle, options.seed));
       };
       return split<V>{part("left", 0, left), part("right", left, right)};
     } else {
