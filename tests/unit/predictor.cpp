@@ -12,6 +12,7 @@
 #include <strata/train/weights_file.hpp>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "error_of.hpp"
@@ -40,7 +41,36 @@ const trained& known() {
   static const trained t;
   return t;
 }
+
+/// The CPU, whose engines may lack memory.
+struct brittle {
+  static constexpr auto name = cpu::name;
+  using whole = cpu;
+  using device = device_of<cpu>;
+  inline static bool fails = false;
+  inline static int made = 0, largest = 0;
+};
+template <class Program>
+struct brittle_engine : cpu_engine<Program, brittle> {
+  brittle_engine(compute_options how, leaf_policy policy, int slots) : cpu_engine<Program, brittle>(how, policy, slots) {
+    if (brittle::fails) throw error("no memory");
+    ++brittle::made;
+  }
+  int prepare(int samples, purpose why, int processes) {
+    if (samples > 2000) throw error("no memory");
+    brittle::largest = std::max(brittle::largest, samples);
+    return cpu_engine<Program, brittle>::prepare(samples, why, processes);
+  }
+};
 }  // namespace
+
+template <class Operation, class Precision, shape... In>
+  requires(!std::is_void_v<typename find_kernel<cpu, Operation, Precision, In...>::type>)
+struct strata::kernel<brittle, Operation, Precision, In...> : find_kernel<cpu, Operation, Precision, In...>::type {};
+template <class Program>
+struct strata::engine_for<Program, brittle> {
+  using type = brittle_engine<Program>;
+};
 
 TEST_CASE("a predictor has the bits of the trainer, for one sample and for many") {
   const predictor model{net{}, known().weights};
@@ -127,4 +157,25 @@ TEST_CASE("weights are replaced while threads predict: a call has the old ones o
   }
   CHECK(wrong == 0);
   CHECK(error_of([&] { model.set_parameters(std::vector<float>(5)); }).starts_with("set_parameters: 5 weights, but the network"));
+}
+
+TEST_CASE("what prepare makes room for: as many samples as are predicted at once, and engines of calls that had memory") {
+  struct small : sequential<input<4>, dense<2>> {};
+  const std::vector<float> weights(std::size_t(layout_of<small::items>.size)), x(4);
+  predictor<small, precision::f32, brittle> model{small{}, weights};
+  CHECK(error_of([&] { model.prepare(0); }) == "prepare: 0 samples and 1 calls, but both numbers are at least 1");
+  CHECK(error_of([&] { model.prepare(-1); }) == "prepare: -1 samples and 1 calls, but both numbers are at least 1");
+  CHECK(error_of([&] { model.prepare(1, 0); }) == "prepare: 1 samples and 0 calls, but both numbers are at least 1");
+  brittle::fails = true;
+  for (int k = 0; k < 5; ++k) CHECK(error_of([&] { (void)model.predict(x); }) == "no memory");
+  brittle::fails = false;
+  brittle::made = 0;
+  model.set_parameters(weights);
+  CHECK(brittle::made == 1);
+  (void)model.predict(x);
+  CHECK(brittle::made == 1);
+  model.prepare(5000);
+  model.set_parameters(weights);
+  CHECK(brittle::largest == 1024);
+  CHECK(brittle::made == 2);
 }

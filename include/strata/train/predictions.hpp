@@ -24,13 +24,16 @@ struct predictions {
 };
 
 namespace detail {
-/// Predicts samples in memory in pieces of at most 1,024: calls prepare(size of the largest piece), then predict(piece, its
+/// How many samples in memory are predicted at once, at most.
+inline constexpr int most_predicted_at_once = 1024;
+
+/// Predicts samples in memory in pieces of at most that many: calls prepare(size of the largest piece), then predict(piece, its
 /// place in `out`) for each. Throws strata::error for sizes that do not fit the network, and for indices that are no row of an
 /// embedding.
 template <class Program, class T>
 void predict_in_pieces(std::span<const T> x, std::span<T> out, const auto& prepare, const auto& predict) {
   using network = typename Program::network;
-  constexpr std::size_t most = 1024, in_size = std::size_t(network::input_shape.size()),
+  constexpr std::size_t most = most_predicted_at_once, in_size = std::size_t(network::input_shape.size()),
                         out_size = std::size_t(network::output_shape.size());
   const std::size_t count = x.size() / in_size;
   if (x.size() != count * in_size || out.size() != count * out_size)

@@ -31,9 +31,9 @@ template <class Network, class T>
 struct please_include_strata_train_weights_file;
 
 /// Predicts with weights that no training changes: `predictor model{net{}, "net.safetensors"}`. Many threads may use one
-/// predictor at the same time. Each uses an engine with weights of its own, which later calls use again; a copy of a predictor
-/// shares all of them, and the weights. Neither a loss nor an optimizer is needed, and nothing that trains is compiled. The
-/// predictions have the bits of those of a trainer, on the CPU.
+/// predictor at the same time. Each uses an engine with a copy of the weights, which later calls use again; after set_parameters
+/// there are two or three engines for each thread. A copy of a predictor shares all of them, and the weights. Neither a loss nor
+/// an optimizer is needed, and nothing that trains is compiled. The predictions have the bits of those of a trainer, on the CPU.
 template <network Network, precision_policy Precision = precision::f32, class Backend = default_backend>
 class predictor {
   using program_type = program<Network, mean_squared_error, sgd, type_list<>, Precision>;  // only its network is computed
@@ -68,7 +68,7 @@ class predictor {
   void predict(std::span<const value_type> x, std::span<value_type> out) const {
     std::optional<lent_engine> engine;
     detail::predict_in_pieces<program_type>(
-        x, out, [&](int most) { engine.emplace(*shared_, most)->prepare(most, purpose::inference, 1); },
+        x, out, [&](int most) { engine.emplace(*shared_).prepare(most); },
         [&](const samples<value_type>& piece, value_type* to) {
           (*engine)->begin(purpose::inference, piece, philox{0});
           (*engine)->predict({to});
@@ -82,10 +82,17 @@ class predictor {
   }
 
   /// Makes what `calls` calls at the same time with up to `samples` samples need, so that the first of them allocates nothing and
-  /// takes no longer than the others.
+  /// takes no longer than the others. Throws strata::error for numbers below 1.
   void prepare(int samples = 1, int calls = 1) const {
+    if (samples < 1 || calls < 1)
+      throw_error({"prepare: ", samples, " samples and ", calls, " calls, but both numbers are at least 1"});
+    const int most = std::min(samples, detail::most_predicted_at_once);
     std::vector<std::unique_ptr<lent_engine>> all;
-    for (int k = 0; k < calls; ++k) warm(**all.emplace_back(std::make_unique<lent_engine>(*shared_, samples)), samples);
+    for (int k = 0; k < calls; ++k) {
+      lent_engine& each = *all.emplace_back(std::make_unique<lent_engine>(*shared_));
+      each.prepare(most);
+      warm(*each, most);
+    }
   }
 
   /// Replaces the weights of this predictor and of all its copies, while other threads predict: a call uses either the old ones
@@ -101,12 +108,10 @@ class predictor {
       const std::lock_guard lock(all.mutex);
       engines.resize(std::max<std::size_t>(1, all.most_lent));
       samples = all.samples;
-      for (auto& each : engines)
-        if (all.old.empty())
-          ++all.made;
-        else
-          each = std::move(all.old.back()), all.old.pop_back();
-      all.reserve();
+      for (auto& each : engines) {
+        if (all.old.empty()) break;
+        each = std::move(all.old.back()), all.old.pop_back();
+      }
     }
     for (auto& each : engines) {
       if (!each) each = all.make_engine();
@@ -114,6 +119,7 @@ class predictor {
       if (samples > 0) warm(*each, samples);
     }
     const std::lock_guard lock(all.mutex);
+    all.reserve(engines.size());
     all.newest = next, ++all.version;
     for (auto& each : all.idle) all.old.push_back(std::move(each));
     all.idle.clear();
@@ -140,14 +146,19 @@ class predictor {
     kept_weights newest{};
     std::mutex mutex{}, replacing{};
     std::vector<std::unique_ptr<engine_type>> idle{}, old{};  // with the newest weights, and with others
-    std::size_t made = 0, lent = 0, most_lent = 0;
+    std::size_t lent = 0, most_lent = 0;
     long version = 0;
-    int samples = 0;  // of the largest call
+    int samples = 0;  // of the largest call that had memory for them
 
     std::unique_ptr<engine_type> make_engine() const {
       return std::make_unique<engine_type>(how, leaf_policy_of<program_type>(0, 1), 0);
     }
-    void reserve() { idle.reserve(made), old.reserve(made); }
+    /// Each list has room for all engines and `more`, so that none is lost when it is given back.
+    void reserve(std::size_t more) {
+      const std::size_t all = idle.size() + old.size() + lent + more;
+      idle.reserve(all), old.reserve(all);
+    }
+    void lend() { most_lent = std::max(most_lent, ++lent); }
   };
   static std::shared_ptr<shared> make(options how) {
     detail::refuse_negative(how);
@@ -168,29 +179,37 @@ class predictor {
   /// An engine that no other call uses, with the newest weights.
   class lent_engine {
    public:
-    lent_engine(shared& from, int samples) : from_(from) {
+    explicit lent_engine(shared& from) : from_(from) {
       kept_weights missing;
       {
         const std::lock_guard lock(from_.mutex);
-        from_.samples = std::max(from_.samples, samples);
-        from_.most_lent = std::max(from_.most_lent, ++from_.lent);
         version_ = from_.version;
         auto& some = from_.idle.empty() ? from_.old : from_.idle;
-        if (from_.idle.empty()) missing = from_.newest;
-        if (some.empty())
-          ++from_.made, from_.reserve();
+        if (!some.empty()) engine_ = std::move(some.back()), some.pop_back();
+        if (&some == &from_.idle)
+          from_.lend();
         else
-          engine_ = std::move(some.back()), some.pop_back();
+          missing = from_.newest;
       }
+      if (!missing) return;
       if (!engine_) engine_ = from_.make_engine();
-      if (missing) engine_->write_parameters(*missing);
+      engine_->write_parameters(*missing);
+      // Counted where nothing can fail any more, since set_parameters makes as many.
+      const std::lock_guard lock(from_.mutex);
+      from_.reserve(1);
+      from_.lend();
     }
     lent_engine(const lent_engine&) = delete;
     lent_engine& operator=(const lent_engine&) = delete;
     ~lent_engine() {
       const std::lock_guard lock(from_.mutex);
       --from_.lent;
+      from_.samples = std::max(from_.samples, samples_);
       (version_ == from_.version ? from_.idle : from_.old).push_back(std::move(engine_));
+    }
+    void prepare(int samples) {
+      engine_->prepare(samples, purpose::inference, 1);
+      samples_ = samples;
     }
     engine_type* operator->() const { return engine_.get(); }
     engine_type& operator*() const { return *engine_; }
@@ -199,6 +218,7 @@ class predictor {
     shared& from_;
     std::unique_ptr<engine_type> engine_;
     long version_ = 0;
+    int samples_ = 0;
   };
 
   std::shared_ptr<shared> shared_;
