@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <strata/base/linkage.hpp>
 #include <string>
 #include <utility>
@@ -89,9 +88,6 @@ void expect(void* first, std::size_t bytes, mapped_use use);
 std::filesystem::path path_in_environment(const char* name);
 long process_id();
 std::string host_name();
-
-/// Columns of the terminal that the file is, whose lines can be rewritten; 0 if it does not say how many. Nothing if it is none.
-std::optional<int> terminal_columns(int file);
 
 /// Calls `note` at each such signal, or at the next one only. Returns what restores the former state; nothing, and changes
 /// nothing, if the signal is ignored.

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/file.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -162,12 +161,6 @@ STRATA_FUNCTION std::string host_name() {
   std::array<char, 256> name{};
   (void)!::gethostname(name.data(), name.size() - 1);
   return name.data();
-}
-
-STRATA_FUNCTION std::optional<int> terminal_columns(int file) {
-  if (!::isatty(file)) return {};
-  struct winsize size{};
-  return ::ioctl(file, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 STRATA_FUNCTION std::function<void()> watch_signal(int signal, void (*note)(int), bool only_once) {

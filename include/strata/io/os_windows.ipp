@@ -18,7 +18,6 @@
 struct _SECURITY_ATTRIBUTES;
 struct _OVERLAPPED;
 struct _BY_HANDLE_FILE_INFORMATION;
-struct _CONSOLE_SCREEN_BUFFER_INFO;
 extern "C" {
 __declspec(dllimport) void* __stdcall CreateFileW(const wchar_t*, unsigned long, unsigned long, _SECURITY_ATTRIBUTES*,
                                                   unsigned long, unsigned long, void*);
@@ -36,16 +35,12 @@ __declspec(dllimport) void* __stdcall CreateFileMappingW(void*, _SECURITY_ATTRIB
 __declspec(dllimport) void* __stdcall MapViewOfFile(void*, unsigned long, unsigned long, unsigned long, std::size_t);
 __declspec(dllimport) int __stdcall UnmapViewOfFile(const void*);
 __declspec(dllimport) int __stdcall VirtualUnlock(void*, std::size_t);
-__declspec(dllimport) void* __stdcall GetStdHandle(unsigned long);
-__declspec(dllimport) int __stdcall GetConsoleMode(void*, unsigned long*);
-__declspec(dllimport) int __stdcall SetConsoleMode(void*, unsigned long);
-__declspec(dllimport) int __stdcall GetConsoleScreenBufferInfo(void*, _CONSOLE_SCREEN_BUFFER_INFO*);
 __declspec(dllimport) unsigned long __stdcall GetLastError();
 }
 
 namespace strata::io::os {
 
-/// The layouts of _OVERLAPPED, _BY_HANDLE_FILE_INFORMATION and _CONSOLE_SCREEN_BUFFER_INFO.
+/// The layouts of _OVERLAPPED and _BY_HANDLE_FILE_INFORMATION.
 struct place_in_file {
   std::uintptr_t internal[2];
   unsigned long low, high;
@@ -53,11 +48,6 @@ struct place_in_file {
 };
 struct handle_information {
   unsigned long attributes, created[2], accessed[2], written[2], volume, size_high, size_low, names, number_high, number_low;
-};
-struct console_information {
-  short columns, lines, cursor[2];
-  unsigned short colours;
-  short left, top, right, bottom, largest[2];
 };
 
 inline constexpr unsigned long no_attributes = ~0ul, is_folder = 0x10, only_on_disk = 1, access_denied = 5,
@@ -216,17 +206,6 @@ STRATA_FUNCTION std::filesystem::path path_in_environment(const char* name) {
 }
 STRATA_FUNCTION long process_id() { return ::_getpid(); }
 STRATA_FUNCTION std::string host_name() { return strata::detail::environment_variable("COMPUTERNAME"); }
-
-STRATA_FUNCTION std::optional<int> terminal_columns(int file) {
-  constexpr unsigned long understands_escapes = 4;
-  void* const console =
-      file == 1 ? ::GetStdHandle(static_cast<unsigned long>(-11)) : ::GetStdHandle(static_cast<unsigned long>(-12));
-  unsigned long mode = 0;
-  console_information all{};
-  if (::GetConsoleMode(console, &mode) == 0 || ::SetConsoleMode(console, mode | understands_escapes) == 0) return {};
-  if (::GetConsoleScreenBufferInfo(console, reinterpret_cast<_CONSOLE_SCREEN_BUFFER_INFO*>(&all)) == 0) return 0;
-  return all.right - all.left + 1;
-}
 
 /// What watch_signal has set. The system forgets a handler when it calls it.
 struct watched_signal {

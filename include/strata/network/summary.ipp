@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
-#include <strata/io/os.hpp>
+#include <strata/io/terminal.hpp>
 #include <string_view>
 
 namespace strata::detail {
@@ -22,7 +22,7 @@ STRATA_FUNCTION std::string readable_memory(double bytes) {
 }
 
 STRATA_FUNCTION int line_length_of_terminal(int wanted) {
-  const int columns = io::os::terminal_columns(1).value_or(0);
+  const int columns = io::terminal_columns(1).value_or(0);
   return columns > 0 ? std::min(wanted, columns - 4) : wanted;
 }
 

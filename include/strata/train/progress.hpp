@@ -9,7 +9,7 @@
 #include <strata/base/linkage.hpp>
 #include <strata/base/standard_clock.hpp>
 #include <strata/base/text.hpp>
-#include <strata/io/os.hpp>
+#include <strata/io/terminal.hpp>
 #include <strata/state/logs.hpp>
 #include <string>
 #include <string_view>
@@ -30,7 +30,7 @@ struct terminal {
 
   static terminal of(const std::ostream& out) {
     const int file = &out == &std::cout ? 1 : &out == &std::cerr || &out == &std::clog ? 2 : -1;
-    const std::optional<int> columns = file < 0 ? std::nullopt : io::os::terminal_columns(file);
+    const std::optional<int> columns = file < 0 ? std::nullopt : io::terminal_columns(file);
     if (!columns) return {};
     const char *kind = std::getenv("TERM"), *no_color = std::getenv("NO_COLOR");
     return {true, kind && std::string_view(kind) != "dumb" && !(no_color && *no_color), *columns > 0 ? *columns : 80};
