@@ -1,6 +1,7 @@
 // A number that one thread raises and others wait for.
 #pragma once
 #include <atomic>
+#include <strata/base/atomic_wait.hpp>
 #include <strata/cpu/engine/team.hpp>
 
 namespace strata {
@@ -16,7 +17,7 @@ class alignas(64) progress_counter {
     // A read-modify-write, not a store: notify_all of libstdc++ 12 loads the number of waiting threads, and an x86 processor may
     // do so before other processors see a plain store. A thread that begins to wait in between would sleep forever.
     value_.fetch_add(1, std::memory_order_release);
-    value_.notify_all();
+    detail::wake_all(value_);
   }
   /// Returns when the number is at least `least`. Pauses `spins` times, then sleeps.
   void wait(int least, int spins) const {
@@ -26,7 +27,7 @@ class alignas(64) progress_counter {
       if (spin < spins)
         thread_team::pause();
       else
-        value_.wait(now, std::memory_order_acquire);
+        detail::wait_while(value_, now, std::memory_order_acquire);
     }
   }
 };

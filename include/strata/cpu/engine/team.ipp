@@ -43,7 +43,7 @@ STRATA_STEP_FUNCTION void thread_team::work(int thread) {
       pause();
       waits = phase_.load(std::memory_order_acquire) == seen;
     }
-    if (waits) phase_.wait(seen, std::memory_order_acquire);  // waking a thread costs the caller a system call
+    if (waits) detail::wait_while(phase_, seen, std::memory_order_acquire);  // waking a thread costs the caller a system call
     seen = phase_.load(std::memory_order_acquire);
     // Read after the phase, which end() raises last. Read before it, a stop could be missed.
     if (stop_.load(std::memory_order_relaxed)) return;
@@ -69,7 +69,7 @@ STRATA_FUNCTION thread_team::thread_team(int size)
 STRATA_FUNCTION void thread_team::end() {
   stop_.store(true, std::memory_order_relaxed);
   phase_.fetch_add(1, std::memory_order_release);
-  phase_.notify_all();
+  detail::wake_all(phase_);
   for (std::thread& t : others_)
     if (t.joinable()) t.join();
 }
@@ -89,7 +89,7 @@ STRATA_FUNCTION void thread_team::end() {
                                             std::memory_order_release);
   // A read-modify-write, see progress_counter::raise. Tasks may wait for each other, so no thread may sleep through the phase.
   phase_.exchange(phase, std::memory_order_release);
-  phase_.notify_all();
+  detail::wake_all(phase_);
   help(0, phase);
   while (unfinished_.load(std::memory_order_acquire) > 0) pause();
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <strata/base/atomic_wait.hpp>
 #include <strata/base/grown_array.hpp>
 #include <strata/base/linkage.hpp>
 #include <strata/base/standard_thread.hpp>

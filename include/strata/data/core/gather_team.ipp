@@ -7,9 +7,9 @@ STRATA_FUNCTION gather_team::~gather_team() {
   stops_.store(true, std::memory_order_relaxed);
   // A read-modify-write, see progress_counter::raise.
   members_.exchange(std::numeric_limits<int>::max(), std::memory_order_release);
-  members_.notify_all();
+  strata::detail::wake_all(members_);
   phase_.fetch_add(1, std::memory_order_release);
-  phase_.notify_all();
+  strata::detail::wake_all(phase_);
   for (std::thread& t : others_)
     if (t.joinable()) t.join();
 }
@@ -22,26 +22,26 @@ STRATA_FUNCTION gather_team::~gather_team() {
   done_.store(0, std::memory_order_relaxed);
   ticket_.store(ticket(0, count), std::memory_order_release);
   phase_.fetch_add(1, std::memory_order_release);
-  phase_.notify_all();
+  strata::detail::wake_all(phase_);
   help();
   for (std::size_t done = done_.load(std::memory_order_acquire); done != count; done = done_.load(std::memory_order_acquire))
-    done_.wait(static_cast<std::uint32_t>(done), std::memory_order_acquire);
+    strata::detail::wait_while(done_, static_cast<std::uint32_t>(done), std::memory_order_acquire);
 }
 
 STRATA_FUNCTION void gather_team::resize(int threads) {
   if (threads > 1) others_.grow(static_cast<std::size_t>(threads - 1));
   for (; started_ + 1 < threads; ++started_)
     others_[static_cast<std::size_t>(started_)] = std::thread([this, rank = started_ + 1] { work(rank); });
-  if (members_.exchange(threads, std::memory_order_release) < threads) members_.notify_all();
+  if (members_.exchange(threads, std::memory_order_release) < threads) strata::detail::wake_all(members_);
 }
 
 STRATA_STEP_FUNCTION void gather_team::work(int rank) {
   for (std::uint32_t seen = 0;;) {
     help();
-    phase_.wait(seen, std::memory_order_acquire);
+    strata::detail::wait_while(phase_, seen, std::memory_order_acquire);
     for (int members = members_.load(std::memory_order_acquire); members <= rank;
          members = members_.load(std::memory_order_acquire))
-      members_.wait(members, std::memory_order_acquire);
+      strata::detail::wait_while(members_, members, std::memory_order_acquire);
     seen = phase_.load(std::memory_order_acquire);
     // Read after the phase, which the destructor raises last. Read before it, a stop could be missed.
     if (stops_.load(std::memory_order_relaxed)) return;
@@ -60,7 +60,7 @@ STRATA_STEP_FUNCTION void gather_team::help() {
     } while (!ticket_.compare_exchange_weak(seen, ticket(end, count), std::memory_order_acq_rel, std::memory_order_acquire));
     run_part_(context_, begin, end);
     const auto part = static_cast<std::uint32_t>(end - begin);
-    if (done_.fetch_add(part, std::memory_order_acq_rel) + part == count) done_.notify_all();
+    if (done_.fetch_add(part, std::memory_order_acq_rel) + part == count) strata::detail::wake_all(done_);
   }
 }
 

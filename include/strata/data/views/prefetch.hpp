@@ -8,6 +8,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <strata/base/atomic_wait.hpp>
 #include <strata/base/error.hpp>
 #include <strata/base/exceptions.hpp>
 #include <strata/base/standard_ranges.hpp>
@@ -189,7 +190,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
       do {
         if (holds_one_) release();
         const std::uint32_t seen = released_.load(std::memory_order_relaxed);
-        made_.wait(seen, std::memory_order_acquire);
+        strata::detail::wait_while(made_, seen, std::memory_order_acquire);
         holds_one_ = true;
       } while (current().pass_number != pass_number_);
       if (current().failure) std::rethrow_exception(std::exchange(current().failure, nullptr));
@@ -202,7 +203,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
     }
     void signal() {
       signals_.fetch_add(1, std::memory_order_release);
-      signals_.notify_one();
+      strata::detail::wake_one(signals_);
     }
 
     void run() {
@@ -216,7 +217,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
         const bool full = made - released_.load(std::memory_order_acquire) == buffers;
         if (full) was_full_.store(true, std::memory_order_relaxed);
         if (full || !(starts || at_work)) {
-          signals_.wait(seen, std::memory_order_relaxed);
+          strata::detail::wait_while(signals_, seen, std::memory_order_relaxed);
           continue;
         }
         if (starts) number = begun_.load(std::memory_order_acquire);
@@ -230,7 +231,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
         }
         s.next = writing;
         made = made_.fetch_add(1, std::memory_order_release) + 1;  // a read-modify-write, see progress_counter::raise
-        made_.notify_one();
+        strata::detail::wake_one(made_);
       }
     }
 
