@@ -55,7 +55,7 @@ std::vector<std::string> read(data::file_list files, data::tf_record_options opt
 }
 /// The complaint about a file, without the folder.
 std::string complaint(const fs::path& file, data::tf_record_options options = {}) {
-  const std::string text = error_of([&] { read(file, options); }), start = file.parent_path().string() + "/";
+  const std::string text = error_of([&] { read(file, options); }), start = (file.parent_path() / "").string();
   return text.starts_with(start) ? text.substr(start.size()) : text;
 }
 

@@ -1,6 +1,9 @@
 // multi_worker_mirrored: one process per worker, on one or many machines, all with the same parameters. Needs gRPC.
 // needs: grpc protozero
 #pragma once
+#ifdef _WIN32
+#error "several processes need POSIX: on Windows one process trains, with mirrored on all of its cores"
+#endif
 #ifndef __cpp_exceptions
 #error "training in several processes catches exceptions: compile the program without -fno-exceptions"
 #endif

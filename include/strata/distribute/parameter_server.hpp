@@ -1,6 +1,9 @@
 // parameter_server: workers compute gradients, servers keep the parameters. Needs gRPC and protozero.
 // needs: grpc protozero
 #pragma once
+#ifdef _WIN32
+#error "several processes need POSIX: on Windows one process trains, with mirrored on all of its cores"
+#endif
 #ifndef __cpp_exceptions
 #error "training in several processes catches exceptions: compile the program without -fno-exceptions"
 #endif

@@ -1,6 +1,9 @@
 // HDF5 files, as far as weights need them: groups, arrays of numbers, and texts as attributes.
 // needs: hdf5
 #pragma once
+#ifdef _WIN32
+#error "a process of its own reads files of HDF5, which needs POSIX: on Windows weights are in safetensors files"
+#endif
 #include <unistd.h>
 
 #include <cerrno>

@@ -1,5 +1,8 @@
 // The strategy xla: the whole step as one module that a PJRT plugin runs, on one device or on several.
 #pragma once
+#ifdef _WIN32
+#error "plugins of XLA need POSIX: on Windows networks compute on the cores of the processor, with strata/strata.hpp"
+#endif
 #include <cstdint>
 #include <filesystem>
 #include <strata/xla/choose_devices.hpp>
