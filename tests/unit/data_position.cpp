@@ -162,14 +162,15 @@ TEST_CASE("a position in another data set, a damaged one and none are refused") 
   for (const char* bad : {"", "strata data position 2\n", "strata data position 1\nepoch x\n",
                           "strata data position 1\nepoch 99999999999\n", "strata data position 1\nepoch -1\n",
                           "strata data position 1\nepoch 1\nsamples 1 2\n", "strata data position 1\nepoch 1\nsamples 8\n"}) {
-    std::ofstream(path) << bad;
+    std::ofstream(path, std::ios::binary) << bad;
     CAPTURE(bad);
     CHECK_THROWS_AS(data::restore_position(view, path), error);
   }
-  std::ofstream(path) << "strata data position 1\nepoch 1\nsamples many\n";
+  std::ofstream(path, std::ios::binary) << "strata data position 1\nepoch 1\nsamples many\n";
   CHECK_THROWS_WITH_AS(data::restore_position(view, path), (path.string() + ": 'many' is not a valid value of samples").c_str(),
                        error);
-  std::ofstream(path) << "strata data position 1\nepoch 1\nsamples 99999\norder " << data::detail::order_of(view) << '\n';
+  std::ofstream(path, std::ios::binary) << "strata data position 1\nepoch 1\nsamples 99999\norder "
+                                        << data::detail::order_of(view) << '\n';
   CHECK_THROWS_WITH_AS(
       data::restore_position(view, path),
       (path.string() + ": the position is after 99999 samples of an epoch, but the data set has 7 batches of 8").c_str(), error);
