@@ -225,6 +225,12 @@ TEST_CASE("the same mesh where each place of each rank is a process") {
     executor.collect_slots(in_all);
     std::vector<float> slots(executor.whole_slots().begin(), executor.whole_slots().end());
     slots.insert(slots.end(), executor.parameters().begin(), executor.parameters().end());
+    detail::reset_optimizer(executor);
+    executor.collect_slots(true);
+    CHECK(std::ranges::count(executor.whole_slots(), 0.f) == std::ssize(executor.whole_slots()));
+    step(3);
+    executor.finish();
+    slots.insert(slots.end(), executor.parameters().begin(), executor.parameters().end());
     return slots;
   };
   auto one = threads.make<P>(adam{}, 5);

@@ -115,6 +115,19 @@ TEST_CASE("an optimizer begins anew wherever its state lies") {
   check(zero<0>{}, adam{}, {0, 0, 0});
   check(zero<1>{}, lamb{}, {0, 0, 0});
   check(zero<3>{}, adam{}, {0, 0, 1, 1});
+
+  const auto bytes_of_reset = [](bool resets) {  // slots are not sent: no process needs memory for those of others
+    using P = program_with<adam>;
+    traffic sent;
+    for (const std::string& failure : among_machines({0, 0, 0}, sent, [&](auto c) {
+           sharded<P, zero<1>> executor(adam{}, 3, two_threads, c);
+           (void)outcome_of<P>(executor);
+           if (resets) detail::reset_optimizer(executor);
+         }))
+      CHECK(failure == "");
+    return sent.bytes.load();
+  };
+  CHECK(bytes_of_reset(true) == bytes_of_reset(false));
 }
 
 TEST_CASE("layouts of weights that kernels derive from parameters in slices: the same bits") {

@@ -120,10 +120,12 @@ concept slot_executor = requires(E& e) { e.slots(); };
 /// One whose processes have parts of that state.
 ///   `collect_slots(in_all)`   all processes call it: the chief gets all slots, or all processes do
 ///   `whole_slots()`           these
+///   `clear_slots()`           all processes call it: all get parameters(), and each sets the slots that it has to 0
 template <class E>
 concept slot_collecting_executor = requires(E& e) {
   e.collect_slots(true);
   e.whole_slots();
+  e.clear_slots();
 };
 
 namespace detail {
@@ -137,8 +139,10 @@ auto all_slots(E& executor) {
 /// See trainer::reset_optimizer.
 template <class E>
 [[gnu::cold]] void reset_optimizer(E& executor) {
-  if constexpr (slot_collecting_executor<E>) executor.collect_slots(true);
-  for (auto& each : all_slots(executor)) each = 0;
+  if constexpr (slot_executor<E>)
+    for (auto& each : executor.slots()) each = 0;
+  else
+    executor.clear_slots();  // whole slots would take the memory that their division saves
   executor.set_step(0);
   executor.drop_rounding_errors();
   executor.parameters_changed();

@@ -202,6 +202,14 @@ class regrouping_executor : public Mesh,
     });
     is_whole_ = true;
   }
+  void clear_slots() {
+    operation({}, [&] {
+      if (inner_) inner_->clear_slots();
+      agree({});
+    });
+    std::ranges::fill(slots_.span(), T(0));
+    is_whole_ = true;
+  }
 
  private:
   void refuse_old_parameters() const {

@@ -1,5 +1,6 @@
 // What a process keeps of the state of a training that zero divides: slices, and how it gets those of the others.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <strata/base/empty.hpp>
@@ -50,6 +51,10 @@ class sliced_state {
   std::span<T> whole_slots() { return whole_slots_.of_all(); }
   void collect_slots(C& c, Engine& engine, bool in_all) {
     whole_slots_.collect(c, slices_, std::span<const T>(engine.slots()), in_all);
+  }
+  void clear_slots(Engine& engine) {
+    whole_slots_.forget();
+    std::ranges::fill(engine.slots(), T(0));
   }
   /// What was written to whole_slots() is kept.
   void keep_slots(const C& c, Engine& engine) { whole_slots_.keep(slices_.own(c), engine.slots()); }

@@ -1,5 +1,6 @@
 // The executor of processes that divide the layers of a network.
 #pragma once
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <strata/distribute/communicators/subgroup.hpp>
@@ -121,6 +122,12 @@ class stage_executor : detail::holds_group<C>,
   void collect_slots(bool in_all = false) {
     this->engine().collect_parameters();
     this->engine().collect_slots(whole_slots_, in_all);
+  }
+  /// All processes call it between the same two steps: each sets its slots to 0, and gets parameters().
+  void clear_slots() {
+    this->engine().collect_parameters();
+    whole_slots_.forget();
+    std::ranges::fill(this->engine().slots(), T(0));
   }
   /// A process knows the gradients of its own stages only.
   void keep_gradient(bool) = delete;

@@ -147,6 +147,13 @@ class synchronous_executor
     collect_parameters();
     state_.collect_slots(processes_, engine_, in_all);
   }
+  /// All processes call it between the same two steps: each sets its slots to 0, and gets parameters().
+  void clear_slots()
+    requires keeps_slices
+  {
+    collect_parameters();
+    state_.clear_slots(engine_);
+  }
   int threads() const { return host_.team(engine_).size(); }
   std::uint64_t seed() const { return seed_.key; }
 

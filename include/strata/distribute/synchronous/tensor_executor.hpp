@@ -253,6 +253,16 @@ class tensor_executor : Places, public executor_defaults {
       collect(here ? whole_slots().data() + k * std::size_t(layout.trainable) : nullptr, in_all, true,
               [&](executor_of_one& e) { return slots_of(e).data() + k * std::size_t(own_layout.trainable); });
   }
+  /// Each rank sets its slots to 0, and all processes get parameters().
+  void clear_slots() {
+    collect_parameters();
+    whole_slots_ = {};
+    for (const auto& each : ranks_)
+      if constexpr (has_stages_in_processes)
+        each->executor.clear_slots();
+      else
+        std::ranges::fill(each->executor.slots(), T(0));
+  }
   void parameters_changed() {
     for (const auto& each : ranks_) {
       if (is_whole_) arrays::spread(whole_.data(), each->executor.parameters().data(), each->exchange.rank(), false);
