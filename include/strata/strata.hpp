@@ -2,6 +2,10 @@
 // threads.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "strata needs C++20: -std=c++20, or cpp_std=c++20 among the default_options of a project of Meson's"
+#endif
+
 // First, so that the sentence about a wrong network carries a short list of includes.
 #include <strata/network/sequential.hpp>
 

@@ -131,9 +131,8 @@ struct samples_as_vectors {
   /// some_vectors for rows of dz^T of one vector: takes more rows of W at a time, for enough work per load.
   static void one_vector(const T* w, int rows, const T* dz, T* tile, bool add) {
     constexpr int R = registers / 2;
-    int k = 0;
-    for (; k + R <= rows; k += R) columns<R>(w + k * N, dz, tile + k * L, add);
-    for (; k < rows; ++k) columns<1>(w + k * N, dz, tile + k * L, add);
+    for (; rows >= R; rows -= R, w += R * N, tile += R * L) columns<R>(w, dz, tile, add);
+    for (; rows > 0; --rows, w += N, tile += L) columns<1>(w, dz, tile, add);
   }
   template <int Rows>
   [[gnu::noinline]] static void columns(const T* w, const T* dz, T* tile, bool add) {
