@@ -11,4 +11,6 @@ void train() {
   trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, categorical_accuracy{}};
 #endif
   model.fit(data::synthetic_digits(64, 1) | data::batch<32>, epochs(1));
+  const auto [loss, accuracy] = model.evaluate(data::synthetic_digits(64, 1) | data::batch<32>);
+  model.set_learning_rate(loss < accuracy ? 0.1 : 0.2);
 }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <ranges>
 #include <strata/base/random.hpp>
 #include <strata/data/formats/csv.hpp>
 #include <strata/data/sources/from_range.hpp>
@@ -54,6 +55,9 @@ const std::string iris =
     "7.0,3.2,4.7,1.4,versicolor\n"
     "4.9,3.0,1.4,0.2,setosa\n";
 }  // namespace
+
+// A concept that asks whether columns are a range gets an answer: only a loop is an error.
+static_assert(!std::ranges::range<const data::csv_columns<float, int>>);
 
 TEST_CASE("records as RFC 4180 has them") {
   const scratch_folder f("csv");

@@ -229,6 +229,7 @@ TEST_CASE("a number that is no row is refused before anything is computed") {
     std::vector<float> out(40 * 3);
     refused("37", [&] { model.evaluate(source); });
     refused("37", [&] { model.predict(source); });
+    refused("37", [&] { model.predict(data.view() | data::skip(8) | data::batch<16>); });
     refused("37", [&] { model.predict(data.x, out); });
     refused("37", [&] { model.train_step({data.x.data(), data.labels.data(), 40}); });
     CHECK(same_bits<float>(before, model.parameters()));

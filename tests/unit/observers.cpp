@@ -62,9 +62,9 @@ TEST_CASE("check_numerics: bad data, with sample and place, whatever the number 
   x[(24 + 20) * 36 + 1] = infinity;
   for (const int threads : {1, 2})
     CHECK(complaint_about(make(one_device{{.threads = threads}}), x) ==
-          "check_numerics: epoch 1, update 2: the data is nan at sample 17 of the batch, number 5, in the data sample 41");
+          "check_numerics: epoch 1, update 2: the data is nan at sample 17 of the batch, number 5 (in the data: sample 41)");
   CHECK(complaint_about(make(mirrored{cpus(2), {.leaves = 4}}), x)
-            .ends_with("the data is nan at sample 17 of the batch, number 5, in the data sample 41"));
+            .ends_with("the data is nan at sample 17 of the batch, number 5 (in the data: sample 41)"));
 }
 
 TEST_CASE("check_numerics names the row of data that are shuffled") {
@@ -73,7 +73,7 @@ TEST_CASE("check_numerics names the row of data that are shuffled") {
   auto model = make(one_device{{.threads = 1}});
   CHECK(error_of([&] {
           model.fit(x, std::vector<int>(count), batch_size(7), verbosity::off, check_numerics{});
-        }).ends_with(", number 5, in the data sample 41"));
+        }).ends_with(", number 5 (in the data: sample 41)"));
 }
 
 TEST_CASE("check_numerics: the first layer whose output is bad, and the weight that is the reason") {

@@ -169,8 +169,9 @@ class check_numerics final : kernel_observer {
       case place::input: {
         const std::size_t size = kernel.inputs[std::size_t(it.index)].size;
         const bool is_at_hand = s.name_of_sample && it.steps_before + 1 == s.step;
-        return detail::text_of({"the data", at_sample(size), ", number ", it.element % size, is_at_hand ? ", in the data " : "",
-                                is_at_hand ? s.name_of_sample(int(it.first) + int(it.element / size)) : ""});
+        return detail::text_of({"the data", at_sample(size), ", number ", it.element % size, is_at_hand ? " (in the data: " : "",
+                                is_at_hand ? s.name_of_sample(int(it.first) + int(it.element / size)) : "",
+                                is_at_hand ? ")" : ""});
       }
       case place::output: {
         const std::size_t size = std::size_t(kernel.output.size());

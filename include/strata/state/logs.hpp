@@ -60,6 +60,7 @@ namespace detail {
 /// y)`.
 template <std::size_t N>
 struct evaluated : logs {
+  /// Value I, for such names.
   template <std::size_t I>
   double get() const {
     return (begin() + I)->second;

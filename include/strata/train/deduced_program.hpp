@@ -32,9 +32,15 @@ inline constexpr reason the_optimizer_comes_before_the_loss{"a trainer takes the
 
 namespace detail {
 
-/// Takes the place of a program whose sentence has been told, or is told by the trainer.
-template <class Sentence, class Network>
+/// Takes the place of a program whose sentence has been told, or is told by the trainer. Values: of evaluate, loss and metrics.
+template <class Sentence, class Network, int Values = 1>
 struct refused_program {};
+
+/// How many arguments a program means as metrics, also those that are none.
+template <class... Extra>
+inline constexpr int meant_as_metrics = (0 + ... +
+                                         int(metric<Extra> || (named<Extra> && !trainer_extra<Extra> && !has_executor<Extra> &&
+                                                               !fit_option<Extra> && !names_backend<Extra>)));
 
 template <class T>
 inline constexpr bool is_sequential = false;
@@ -153,18 +159,19 @@ struct deduced_program<Network, Optimizer, Loss, Extra...> {
   using extras = sorted_extras<Extra...>;
   static auto find() {
     using first = typename decltype(sentence_on_parts<Network, Optimizer, Loss>())::type;
+    constexpr int values = 1 + meant_as_metrics<Extra...>;
     if constexpr (!std::is_void_v<first>) {
-      return std::type_identity<refused_program<first, Network>>{};
+      return std::type_identity<refused_program<first, Network, values>>{};
     } else {
       using whole = strata::program<Network, Loss, Optimizer, typename extras::metrics, typename extras::precision>;
       using second = typename decltype(sentence_on_whole<whole, typename extras::strategy, Extra...>())::type;
-      return std::type_identity<std::conditional_t<std::is_void_v<second>, whole, refused_program<second, Network>>>{};
+      return std::type_identity<std::conditional_t<std::is_void_v<second>, whole, refused_program<second, Network, values>>>{};
     }
   }
   template <class Program>
   static typename extras::strategy strategy_for(Program*);
-  template <class... Words>
-  static void strategy_for(refused_program<Words...>*);
+  template <class Sentence, int Values>
+  static void strategy_for(refused_program<Sentence, Network, Values>*);
 
  public:
   using program = typename decltype(find())::type;

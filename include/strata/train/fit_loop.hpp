@@ -162,7 +162,7 @@ template <class T>
   if (!settings_.may_get_pixels || !executor_.group().is_chief() || settings_.how == verbosity::off || batch.stored) return;
   const row_range own = steps_.own_rows_of(batch);
   const long size = executor_.about().ends.inputs[0];
-  if (are_raw_pixels(batch.inputs[0] + own.begin * size, own.end - own.begin, size) && is_first_pixel_notice())
+  if (are_raw_pixels(batch.inputs[0] + own.begin * size, own.end - own.begin, size) && !pixel_notice_was_given.exchange(true))
     std::clog << pixel_notice << std::endl;
 }
 

@@ -34,12 +34,10 @@ template <class T>
 }
 
 inline constexpr std::string_view pixel_notice =
-    "strata: the inputs are whole numbers up to 255, as files have pixels: networks learn from 0 to 1, so divide by 255, or put "
-    "data::scale(1 / 255.0) before batch";
+    "strata: the inputs are whole numbers up to 255, like the pixels of image files; networks learn better from numbers between "
+    "0 and 1: "
+    "divide by 255, or put data::scale(1 / 255.0) before batch";
 
-inline bool is_first_pixel_notice() {
-  static std::atomic<bool> was_given = false;
-  return !was_given.exchange(true);
-}
+inline std::atomic<bool> pixel_notice_was_given = false;
 
 }  // namespace strata::detail

@@ -229,7 +229,8 @@ class trainer {
             [&](const auto& predict_batch) {
               for (samples<T> batch; stream.next(batch);) {
                 const std::size_t before = out.values.size(), size = std::size_t(network::output_shape.size());
-                refuse_other_rows<Program>(batch, {0, batch.count}, detail::sample_names(long(before / size)));
+                refuse_other_rows<Program>(batch, {0, batch.count},
+                                           detail::names_in_stream<T>(stream, batch.count, long(before / size)));
                 out.values.resize(before + std::size_t(batch.count) * size);
                 predict_batch(batch.count, [&] { executor_.predict({batch.x(), batch.count}, out.values.data() + before); });
               }
@@ -548,8 +549,8 @@ trainer(Arguments...)
 
 /// What trainer{...} is if its arguments are wrong. It tells the one sentence about them and takes every call in silence, so that
 /// this is the only error.
-template <class Network, class Sentence>
-class trainer<detail::refused_program<Sentence, Network>, void> {
+template <class Network, class Sentence, int Values>
+class trainer<detail::refused_program<Sentence, Network, Values>, void> {
   static_assert(sizeof(detail::spoken<Sentence>()) > 0, "the trainer cannot train with these arguments");
 
  public:
@@ -559,7 +560,7 @@ class trainer<detail::refused_program<Sentence, Network>, void> {
   explicit trainer(const auto&...) {}
   history fit(const auto&...) { return {}; }
   bool serve() { return false; }
-  logs evaluate(const auto&...) { return {}; }
+  detail::evaluated<Values> evaluate(const auto&...) { return {}; }
   predictions<float, detail::output_shape_or_none<Network>> predict(const auto&...) { return {}; }
   std::array<metric_sum, 2> train_step(const auto&...) { return {}; }
   std::span<float> parameters() const { return {}; }

@@ -341,12 +341,22 @@ class csv_rows : public detail::single_pass<csv_rows<T...>> {
 /// The columns that read_csv returns, a std::tuple.
 template <class... T>
 struct csv_columns : std::tuple<std::vector<T>...> {
-  const typename detail::csv_row<T...>::type* begin() const {
-    static_assert(sizeof...(T) == 0,
-                  "read_csv returns columns: auto [a, b] = read_csv<int, float>(path); a loop goes over csv_rows");
-    return nullptr;
-  }
-  auto end() const { return begin(); }
+  /// The error of a loop over columns. For a concept they are no range.
+  struct no_row {
+    const typename detail::csv_row<T...>::type* none = nullptr;
+
+    const typename detail::csv_row<T...>::type& operator*() const {
+      static_assert(sizeof...(T) == 0,
+                    "read_csv returns columns: auto [a, b] = read_csv<int, float>(path); a loop goes over csv_rows");
+      return *none;
+    }
+    no_row& operator++() { return *this; }
+    friend bool operator==(const no_row&, const no_row&) = default;
+  };
+  /// For the error of a loop.
+  no_row begin() const { return {}; }
+  /// For the error of a loop.
+  no_row end() const { return {}; }
 };
 
 /// The columns of a CSV file: `auto [name, price] = read_csv<std::string, float>("fruit.csv", {.columns = {"name", "price"}})`,
