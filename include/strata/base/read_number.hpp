@@ -81,7 +81,7 @@ std::from_chars_result read_real(const char* begin, const char* end, T& to) {
   const std::from_chars_result done{begin + found.size, std::errc{}};
   T value = found.what == real_text::kind::nan ? std::numeric_limits<T>::quiet_NaN() : std::numeric_limits<T>::infinity();
   if (found.what == real_text::kind::number) {
-    const std::string digits(begin + found.negative, done.ptr);  // strtod wants its end marked
+    const std::string digits(begin + found.negative, done.ptr);  // strtod needs a terminating zero
     const c_locale guard;
     if constexpr (sizeof(T) == sizeof(float))
       value = std::strtof(digits.c_str(), nullptr);

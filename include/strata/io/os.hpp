@@ -42,6 +42,7 @@ int open(const std::filesystem::path& path, unsigned flags);
 int open_unnamed(const std::filesystem::path& folder);
 /// Gives a file without a name this one.
 bool give_name(int file, const std::filesystem::path& to);
+/// False if bytes that were written before could not be stored.
 bool close(int file);
 
 /// How many bytes, which may be fewer than asked for; 0 at the end of the file.
@@ -57,6 +58,7 @@ bool flush(int file);
 /// A hint that the file will be read from first to last.
 void expect_all_in_order(int file);
 
+/// Of an open file.
 bool get_status(int file, file_status& status);
 /// Of what is at the path, which may be a link itself.
 bool get_status(const std::filesystem::path& path, file_status& status);
@@ -65,7 +67,7 @@ bool get_status_of_target(const std::filesystem::path& path, file_status& status
 /// As in file_status. Windows has other ones, which a new file takes from its folder.
 void set_permissions(int file, unsigned permissions);
 /// 1 if others than its owner, who is this user, may read or change the file, on a file system that can be written; 0 if not; -1.
-/// Windows does not say.
+/// On Windows always 0.
 int is_open_to_others(int file);
 
 /// Until the file is closed. If another process has locked it, errno is EWOULDBLOCK.
@@ -75,10 +77,12 @@ bool try_lock(int file);
 bool rename(const std::filesystem::path& from, const std::filesystem::path& to);
 /// A file that is open may stay at its place until it is closed, on Windows.
 bool remove(const std::filesystem::path& path);
+/// When it returns, the names in the folder survive a crash of the machine.
 bool flush_folder(const std::filesystem::path& folder);
 
 /// The first bytes of a file as memory that can be read.
 void* map(int file, std::size_t bytes);
+/// With what map returned, and as many bytes.
 void unmap(void* first, std::size_t bytes);
 enum class mapped_use { usual, in_order, scattered, over, of_few_pages };
 /// A hint how they will be used.
@@ -86,7 +90,9 @@ void expect(void* first, std::size_t bytes, mapped_use use);
 
 /// The path that an environment variable holds; empty if it is not set.
 std::filesystem::path path_in_environment(const char* name);
+/// The number of this process.
 long process_id();
+/// The name of this machine; empty if it has none.
 std::string host_name();
 
 /// Calls `note` at each such signal, or at the next one only. Returns what restores the former state; nothing, and changes

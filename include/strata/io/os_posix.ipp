@@ -17,9 +17,22 @@
 #include <strata/base/environment.hpp>
 #include <strata/base/text.hpp>
 
+#ifdef __APPLE__
+#include <crt_externs.h>  // a shared library cannot name the variable itself
+#else
 extern char** environ;  // POSIX, but in no header
+#endif
 
 namespace strata::io::os {
+
+/// The variables of the environment.
+inline char** environment() {
+#ifdef __APPLE__
+  return *::_NSGetEnviron();
+#else
+  return ::environ;
+#endif
+}
 
 /// Calls again what a signal has interrupted.
 template <class F>
@@ -56,22 +69,22 @@ STRATA_FUNCTION bool give_name(int file, const std::filesystem::path& to) {
 }
 STRATA_FUNCTION bool close(int file) { return ::close(file) == 0; }
 
-STRATA_FUNCTION std::ptrdiff_t read(int file, void* to, std::size_t bytes) {
+STRATA_STEP_FUNCTION std::ptrdiff_t read(int file, void* to, std::size_t bytes) {
   return uninterrupted([&] { return ::read(file, to, bytes); });
 }
-STRATA_FUNCTION std::ptrdiff_t write(int file, const void* from, std::size_t bytes) {
+STRATA_STEP_FUNCTION std::ptrdiff_t write(int file, const void* from, std::size_t bytes) {
   return uninterrupted([&] { return ::write(file, from, bytes); });
 }
-STRATA_FUNCTION std::ptrdiff_t read_at(int file, void* to, std::size_t bytes, std::uint64_t offset) {
+STRATA_STEP_FUNCTION std::ptrdiff_t read_at(int file, void* to, std::size_t bytes, std::uint64_t offset) {
   return uninterrupted([&] { return ::pread(file, to, bytes, static_cast<off_t>(offset)); });
 }
-STRATA_FUNCTION std::ptrdiff_t write_at(int file, const void* from, std::size_t bytes, std::uint64_t offset) {
+STRATA_STEP_FUNCTION std::ptrdiff_t write_at(int file, const void* from, std::size_t bytes, std::uint64_t offset) {
   return uninterrupted([&] { return ::pwrite(file, from, bytes, static_cast<off_t>(offset)); });
 }
 STRATA_FUNCTION bool make_empty(int file) { return ::ftruncate(file, 0) == 0; }
 STRATA_FUNCTION bool flush(int file) {
 #ifdef F_FULLFSYNC
-  // On macOS fsync leaves the bytes in the cache of the disk. Some file systems know nothing else.
+  // On macOS fsync leaves the bytes in the cache of the disk. Some file systems support fsync only.
   if (::fcntl(file, F_FULLFSYNC) == 0) return true;
 #endif
   return ::fsync(file) == 0;
@@ -180,7 +193,7 @@ STRATA_FUNCTION std::pair<int, std::string> run_program(std::vector<std::string>
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   pid_t child = 0;
-  if (const int code = ::posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environ); code != 0)
+  if (const int code = ::posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environment()); code != 0)
     return {-1, strata::detail::text_of({words[0], " cannot be run: ", std::strerror(code)})};
   int status = 0;
   if (uninterrupted([&] { return ::waitpid(child, &status, 0); }) < 0)

@@ -23,7 +23,7 @@ class batch_stream {
 
   /// Describes what decides which samples come in which order.
   virtual std::string order() const = 0;
-  /// The position after the current batch; empty if the source does not know it.
+  /// The position after the current batch; empty if the source has none.
   virtual std::optional<data_position> where() const = 0;
   /// Sample n of the current batch, of `count`, as the source names it: "record 17 of train.tfrecord". Empty if the source does
   /// not know it.
@@ -35,7 +35,7 @@ class batch_stream {
   ~batch_stream() = default;
 };
 
-/// Names samples by their place in the data or, where the source does not know that, in the epoch.
+/// Names samples by their place in the data or, where the source has none, in the epoch.
 template <class T>
 class names_in_stream final : public sample_names {
   const batch_stream<T>& stream_;

@@ -56,7 +56,11 @@ class scratch_file {
   explicit scratch_file(const std::filesystem::path& directory) {
     for (int number = 0;; ++number) {
       path_ = directory / strata::detail::text_of({".download-", io::os::process_id(), '-', number});
-      if (io::file_descriptor(io::os::open(path_, io::os::to_write | io::os::or_made | io::os::must_be_new))) return;
+      const io::file_descriptor file(io::os::open(path_, io::os::to_write | io::os::or_made | io::os::must_be_new));
+      if (file) {
+        io::os::set_permissions(file.number(), 0600);
+        return;
+      }
       if (errno != EEXIST) io::fail_on_file("write into", directory, errno);
     }
   }
