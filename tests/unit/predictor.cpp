@@ -44,7 +44,7 @@ const trained& known() {
 
 /// The CPU, whose engines may lack memory.
 struct brittle {
-  static constexpr auto name = cpu::name;
+  [[maybe_unused]] static constexpr auto name = cpu::name;
   using whole = cpu;
   using device = device_of<cpu>;
   inline static bool fails = false;
