@@ -105,7 +105,7 @@ concept misnames_values = any<C> && !adds_a_value<C> && !adds_values<C> && !lack
 /// and the same with on_predict_ of predict, which see a pass_state&. Each may take a fitted_model& after it. Where processes
 /// train in step, hooks of fit and evaluate see metrics over the global batch, and all processes take the same decisions; with an
 /// asynchronous parameter server each worker decides for itself. One that sets a value in on_epoch_end has its name in a member
-/// `adds`, so that others can watch it: a text or a range of texts.
+/// `adds`, a text or a range of texts, so that callbacks after it can watch the value.
 template <class C>
 concept callback = hooks::any<C> && hooks::of_fit::fit<C> && hooks::of_test::fit<C> && hooks::of_predict::fit<C>;
 
