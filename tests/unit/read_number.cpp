@@ -33,7 +33,8 @@ std::string told(const std::string& text, std::from_chars_result done, T value) 
 template <class T>
 bool is_the_same(const std::string& text) {
   T ours = 7;
-  const std::string got = told(text, detail::read_real(text.data(), text.data() + text.size(), ours), ours);
+  const auto ended = detail::read_real(text.data(), text.data() + text.size(), ours);
+  const std::string got = told(text, ended, ours);
 #ifdef __cpp_lib_to_chars
   T theirs = 7;
   const auto done = std::from_chars(text.data(), text.data() + text.size(), theirs);
