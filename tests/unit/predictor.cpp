@@ -24,6 +24,16 @@ struct net
     : sequential<input<28, 28, 1>, conv2d<4, 3, relu>, batch_norm<>, max_pool2d<2>, flatten, dropout<0.5_r>, dense<10, softmax>> {
 };
 
+// A predictor has no kernel that only trains, also where training and inference have one plan.
+struct with_one_plan : sequential<input<4>, dense<3, relu>, dense<2, softmax>> {};
+template <class Network, class Optimizer, purpose Why>
+constexpr const auto& code =
+    code_table<program<Network, mean_squared_error, Optimizer, type_list<>, precision::f32>, default_backend, Why>;
+static_assert(code<with_one_plan, sgd, purpose::training>[0].backward != nullptr);
+static_assert(code<with_one_plan, detail::no_training, purpose::training>[0].backward == nullptr);
+static_assert(code<with_one_plan, detail::no_training, purpose::training>[0].infer != nullptr);
+static_assert(code<net, sgd, purpose::inference>[0].backward == nullptr);
+
 /// Some trained weights, images, and what a trainer predicts for these.
 struct trained {
   std::vector<float> weights, images, expected;

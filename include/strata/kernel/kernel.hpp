@@ -158,17 +158,18 @@ inline constexpr bool has_passes = K::only_infers || requires(kernel_code<T, Que
 template <class T, class Queue>
 inline constexpr bool has_passes<void, T, Queue> = true;
 
-template <class K, class T, class Queue>
+template <class K, class T, class Queue, bool Trains>
 constexpr kernel_code<T, Queue> make_code() {
   kernel_code<T, Queue> c;
   if constexpr (!std::is_void_v<K> && has_passes<K, T, Queue>) {  // otherwise `compiled` has reported it
-    if constexpr (!K::only_infers) c.forward = &K::forward, c.backward = &K::backward, c.infer = &K::forward;
+    if constexpr (!K::only_infers) c.infer = &K::forward;
     if constexpr (requires { &K::infer; }) c.infer = &K::infer;
-    if constexpr (requires { &K::forward_backward; }) c.forward_backward = &K::forward_backward;
-    if constexpr (requires { &K::backward_into; }) c.backward_into = &K::backward_into;
     if constexpr (requires { &K::derive; }) c.derive = &K::derive;
     if constexpr (requires { &K::prepare; }) c.prepare = &K::prepare;
-    if constexpr (requires { &K::collect; }) {
+    if constexpr (Trains && !K::only_infers) c.forward = &K::forward, c.backward = &K::backward;
+    if constexpr (Trains && requires { &K::forward_backward; }) c.forward_backward = &K::forward_backward;
+    if constexpr (Trains && requires { &K::backward_into; }) c.backward_into = &K::backward_into;
+    if constexpr (Trains && requires { &K::collect; }) {
       c.collect = &K::collect;
       c.collect_backward = &K::collect_backward;
       c.update_state = &K::update_state;
@@ -176,8 +177,9 @@ constexpr kernel_code<T, Queue> make_code() {
   }
   return c;
 }
-template <class K, class T, class Queue = host_device::queue>
-inline constexpr kernel_code<T, Queue> code_of = make_code<K, T, Queue>();
+/// Without Trains it has what predictions need.
+template <class K, class T, class Queue = host_device::queue, bool Trains = true>
+inline constexpr kernel_code<T, Queue> code_of = make_code<K, T, Queue, Trains>();
 
 template <class Backend, class Operation, class Precision, shape... In>
 concept has_kernel = requires { sizeof(kernel<Backend, Operation, Precision, In...>); };

@@ -235,13 +235,18 @@ struct kernel_in_program<Program, Backend, G, Why, -1> {
 };
 }  // namespace detail
 
+/// Whether a program trains. The optimizer of a predictor has `predicts_only`: nothing that only training needs is compiled.
+template <class Program>
+inline constexpr bool is_trained = !requires { requires Program::optimizer::predicts_only; };
+
 /// The kernels of the groups, in order: all code that depends on the network.
 template <class Program, class Backend, purpose Why = purpose::training>
 inline constexpr auto code_table = []<int... G>(std::integer_sequence<int, G...>) {
   using T = typename Program::value_type;
   using queue = typename device_of<Backend>::queue;
   return std::array<kernel_code<T, queue>, sizeof...(G)>{
-      code_of<typename detail::kernel_in_program<Program, Backend, G, Why>::type, T, queue>...};
+      code_of < typename detail::kernel_in_program<Program, Backend, G, Why>::type, T, queue,
+      Why == purpose::training && is_trained < Program >> ...};
 }(std::make_integer_sequence<int, plan_of<Program, Backend, Why>.group_count>{});
 
 namespace detail {

@@ -30,13 +30,20 @@ namespace strata {
 template <class Network, class T>
 struct please_include_strata_train_weights_file;
 
+namespace detail {
+struct no_training : sgd {
+  static constexpr bool predicts_only = true;
+};
+}  // namespace detail
+
 /// Predicts with weights that no training changes: `predictor model{net{}, "net.safetensors"}`. Many threads may use one
 /// predictor at the same time. Each uses an engine with a copy of the weights, which later calls use again; after set_parameters
 /// there are two or three engines for each thread. A copy of a predictor shares all of them, and the weights. Neither a loss nor
-/// an optimizer is needed, and nothing that trains is compiled. The predictions have the bits of those of a trainer, on the CPU.
+/// an optimizer is needed, and no kernel that only trains is compiled. The predictions have the bits of those of a trainer, on
+/// the CPU.
 template <network Network, precision_policy Precision = precision::f32, class Backend = default_backend>
 class predictor {
-  using program_type = program<Network, mean_squared_error, sgd, type_list<>, Precision>;  // only its network is computed
+  using program_type = program<Network, mean_squared_error, detail::no_training, type_list<>, Precision>;  // for its network
   using engine_type = typename engine_for<program_type, Backend>::type;
 
  public:

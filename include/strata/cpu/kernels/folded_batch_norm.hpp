@@ -74,7 +74,7 @@ struct folded_kernel : kernel_defaults {
     operands<T> of_layer = o;
     of_layer.w[0] = o.derived, of_layer.w[1] = o.derived + weights;
     of_layer.derived = o.derived + folded;
-    code_of<layer, T>.infer(of_layer);
+    code_of<layer, T, host_device::queue, false>.infer(of_layer);
   }
 };
 
