@@ -1,5 +1,5 @@
-// The program of README.md, with more digits and a file of weights: a network as a type, trained on rendered digits in a few
-// seconds. takes: 3 s on two cores
+// The program of README.md, with more digits and a file of weights: a network as a type, trained on rendered digits in seconds.
+// takes: 3 s on two cores
 #include <iostream>
 #include <strata/strata.hpp>
 #include <strata/train/weights_file.hpp>
