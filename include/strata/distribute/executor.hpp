@@ -129,13 +129,6 @@ concept slot_collecting_executor = requires(E& e) {
 };
 
 namespace detail {
-template <class E>
-auto all_slots(E& executor) {
-  if constexpr (slot_executor<E>)
-    return executor.slots();
-  else if constexpr (slot_collecting_executor<E>)
-    return executor.whole_slots();
-}
 /// See trainer::reset_optimizer.
 template <class E>
 [[gnu::cold]] void reset_optimizer(E& executor) {

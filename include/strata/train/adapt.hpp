@@ -123,7 +123,7 @@ template <class Network, class T>
 [[gnu::cold]] std::string notice_of_normalization(std::span<const T> parameters) {
   static std::atomic<bool> is_said = false;
   constexpr const auto& l = layout_of<typename Network::items>;
-  for (int s = 0; s < l.count; s += 1) {
+  for (int s = 0; s < l.count; ++s) {
     const tape_node& owner = tape_of<typename Network::items>.nodes[l.slots[s].node];
     if (owner.operation != &info_of<normalization> || l.slots[s].index != 0) continue;
     const auto all = [&](int slot, T value) {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <strata/base/text.hpp>
 #include <strata/concepts/batch_source.hpp>
+#include <strata/data/core/batch_stage.hpp>
 #include <strata/data/core/sample_view.hpp>
 #include <strata/program/row_tables.hpp>
 #include <string>
@@ -25,8 +26,8 @@ class batch_stream {
   virtual std::string order() const = 0;
   /// The position after the current batch; empty if the source has none.
   virtual std::optional<data_position> where() const = 0;
-  /// Sample n of the current batch, of `count`, as the source names it: "record 17 of train.tfrecord". Empty if the source does
-  /// not know it.
+  /// Sample n of the current batch, of `count`, as the source names it: "record 17 of train.tfrecord". Empty if the source
+  /// has no name for it.
   virtual std::string describe(int count, int n) const = 0;
   /// Begins the pass at `from`, which `where` of an equal source returned; if it is empty, after `batches` batches.
   virtual void resume(int pass, const std::optional<data_position>& from, long batches) = 0;
@@ -113,7 +114,7 @@ class stream_over : public batch_stream<T> {
     return {};
   }
   [[gnu::cold]] std::string describe([[maybe_unused]] int count, [[maybe_unused]] int n) const override {
-    if constexpr (requires(data_position after) { std::as_const(source_).describe(after, count, n); })
+    if constexpr (data::detail::describes<Source>)
       if (const std::optional<data_position> after = where()) return std::as_const(source_).describe(*after, count, n);
     return {};
   }

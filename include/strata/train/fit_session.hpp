@@ -24,6 +24,16 @@
 
 namespace strata {
 
+namespace detail {
+template <class Executor>
+auto all_slots(Executor& executor) {
+  if constexpr (slot_executor<Executor>)
+    return executor.slots();
+  else if constexpr (slot_collecting_executor<Executor>)
+    return executor.whole_slots();
+}
+}  // namespace detail
+
 /// An executor whose state is complete in this process, so that a training can be saved and resumed.
 ///   `slots()`                  what the optimizer keeps: one array of the layout's trainable size after the other; or, where
 ///   each

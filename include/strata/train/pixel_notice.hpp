@@ -35,8 +35,7 @@ template <class T>
 
 inline constexpr std::string_view pixel_notice =
     "strata: the inputs are whole numbers up to 255, like the pixels of image files; networks learn better from numbers between "
-    "0 and 1: "
-    "divide by 255, or put data::scale(1 / 255.0) before batch";
+    "0 and 1: divide by 255, or put data::scale(1 / 255.0) before batch";
 
 inline std::atomic<bool> pixel_notice_was_given = false;
 
