@@ -11,8 +11,8 @@
 namespace strata::detail {
 
 #ifdef STRATA_OWN_ATOMIC_WAIT
-// Where the system has no futex, as Windows, a thread in std::atomic::wait of libstdc++ looks at the number, and sleeps after
-// that: it sleeps forever if it is woken in between.
+// Where the system has no futex, as on Windows, std::atomic::wait of libstdc++ reads the number first and then puts the thread to
+// sleep: a thread that is woken in between sleeps forever.
 
 /// Where threads sleep that wait for one of many numbers.
 struct sleeping_place {

@@ -28,7 +28,7 @@ struct early_stopping {
   bool restore_best_weights = false;  // at the end; otherwise the weights are those of the last epoch
   int start_from_epoch = 0;           // epochs before it are not looked at
 
-  /// What it has seen, no setting.
+  /// State of a training, not a setting.
   struct seen_so_far {
     std::optional<double> best{};
     int wait = 0, best_epoch = 0, stopped_epoch = -1;

@@ -22,7 +22,7 @@ struct logging {
   int every_batches = 0;                                  // a line with the loss after so many updates, too; 0: none
   spdlog::level::level_enum level = spdlog::level::info;  // of all lines
   std::shared_ptr<spdlog::logger> to = spdlog::default_logger();
-  long next = 0;  // the update after which the next line is due, no setting
+  long next = 0;  // the update after which the next line is due; not a setting
 
   void on_train_begin(training_state& s, fitted_model& model) {
     if (every_batches < 0) throw_error({"logging: every_batches = ", every_batches, ": it must be at least 0"});

@@ -260,7 +260,7 @@ struct profiler {
   long traced_steps = 20;         // that follow the skipped ones
   bool prints = true;             // the chief, at the end
 
-  std::shared_ptr<detail::profile_of_fit> profile{};  // of the last fit, no setting
+  std::shared_ptr<detail::profile_of_fit> profile{};  // of the last fit; not a setting
 
   void on_train_begin(training_state&, fitted_model& model) {
     detail::refuse_negative("profiler", "skipped_steps", double(skipped_steps));

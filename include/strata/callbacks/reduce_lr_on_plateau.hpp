@@ -25,7 +25,7 @@ struct reduce_lr_on_plateau {
   int cooldown = 0;         // epochs after a reduction in which none is counted
   double min_lr = 0;
 
-  /// What it has seen, no setting.
+  /// State of a training, not a setting.
   struct seen_so_far {
     std::optional<double> best{};
     int wait = 0, cooldown = 0;
