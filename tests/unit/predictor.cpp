@@ -31,7 +31,6 @@ constexpr const auto& code =
     code_table<program<Network, mean_squared_error, Optimizer, type_list<>, precision::f32>, default_backend, Why>;
 static_assert(code<with_one_plan, sgd, purpose::training>[0].backward != nullptr);
 static_assert(code<with_one_plan, detail::no_training, purpose::training>[0].backward == nullptr);
-static_assert(code<with_one_plan, detail::no_training, purpose::training>[0].infer != nullptr);
 static_assert(code<net, sgd, purpose::inference>[0].backward == nullptr);
 
 /// Some trained weights, images, and what a trainer predicts for these.
