@@ -14,11 +14,11 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <strata/communicators/in_process.hpp>
+#include <strata/communicators/shared_memory.hpp>
+#include <strata/communicators/tcp.hpp>
 #include <strata/cpu/engine/host_arithmetic.hpp>
-#include <strata/distribute/communicators/in_process.hpp>
-#include <strata/distribute/communicators/shared_memory.hpp>
-#include <strata/distribute/communicators/tcp.hpp>
-#include <strata/distribute/synchronous/tree_reduction.hpp>
+#include <strata/exchange/tree_reduction.hpp>
 #include <strata/io/atomic_file.hpp>
 #include <string>
 #include <string_view>

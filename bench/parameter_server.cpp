@@ -15,9 +15,9 @@
 #include <functional>
 #include <memory>
 #include <strata/cpu/engine/host_arithmetic.hpp>
-#include <strata/distribute/parameter_server/parameter_client.hpp>
-#include <strata/distribute/parameter_server/parameter_service.hpp>
 #include <strata/optimizers/sgd.hpp>
+#include <strata/parameter_server/parameter_client.hpp>
+#include <strata/parameter_server/parameter_service.hpp>
 #include <string>
 #include <thread>
 #include <vector>

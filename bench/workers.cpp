@@ -10,7 +10,7 @@
 #include <functional>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
-#include <strata/distribute/resolvers/explicit_cluster.hpp>
+#include <strata/resolvers/explicit_cluster.hpp>
 #include <string>
 #include <vector>
 

@@ -14,7 +14,7 @@
 #include <strata/distribute/multi_worker_mirrored.hpp>
 #include <strata/distribute/multi_worker_pipeline.hpp>
 #include <strata/distribute/process_memory.hpp>
-#include <strata/distribute/resolvers/any_cluster.hpp>
+#include <strata/resolvers/any_cluster.hpp>
 #include <strata/strata.hpp>
 #include <string>
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <strata/distribute/multi_worker_mirrored.hpp>
-#include <strata/distribute/resolvers/any_cluster.hpp>
+#include <strata/resolvers/any_cluster.hpp>
 #include <strata/strata.hpp>
 
 #include "support/mnist.hpp"

@@ -6,7 +6,7 @@
 #include <iostream>
 #include <strata/data/views/shard.hpp>
 #include <strata/distribute/parameter_server.hpp>
-#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
 
 #include "support/mnist.hpp"

@@ -17,8 +17,8 @@
 #include <iterator>
 #include <strata/callbacks/lambda_callback.hpp>
 #include <strata/cuda/cuda.hpp>
-#include <strata/distribute/communicators/shared_memory.hpp>
-#include <strata/distribute/control/key_value_store.hpp>
+#include <strata/communicators/shared_memory.hpp>
+#include <strata/communicators/key_value_store.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>
 #include <string>

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <strata/cuda/cuda.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
-#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
 #include <string>
 #include <thread>

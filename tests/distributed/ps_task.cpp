@@ -14,7 +14,7 @@
 #include <strata/data/sources/from_tensor_slices.hpp>
 #include <strata/data/views/shard.hpp>
 #include <strata/distribute/parameter_server.hpp>
-#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
 #include <string>
 #include <thread>

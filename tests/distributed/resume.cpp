@@ -11,7 +11,7 @@
 #include <strata/callbacks/stop_on_interrupt.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
-#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
 #include <string>

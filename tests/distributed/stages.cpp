@@ -9,8 +9,8 @@
 #include <strata/distribute/multi_worker_pipeline.hpp>
 #include <strata/distribute/multi_worker_tensor_parallel.hpp>
 #include <strata/distribute/pipeline.hpp>
-#include <strata/distribute/resolvers/slurm.hpp>
-#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/resolvers/slurm.hpp>
+#include <strata/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
 #include <string>

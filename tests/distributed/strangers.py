@@ -78,7 +78,7 @@ def text(field, t):
 
 
 def envelope(run, generation, rank, incarnation, body, elements=b''):
-    """include/strata/distribute/wire/envelope.hpp"""
+    """include/strata/net/envelope.hpp"""
     sender = text(1, run) + fixed64(2, generation) + number(3, rank) + fixed64(4, incarnation)
     return text(1, sender) + text(2, body) + (text(3, elements) if elements else b'')
 

@@ -17,8 +17,8 @@
 #include <strata/data/views/map.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
-#include <strata/distribute/resolvers/slurm.hpp>
-#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/resolvers/slurm.hpp>
+#include <strata/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
 #include <string>
 #include <thread>

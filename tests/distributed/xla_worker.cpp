@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <mock_pjrt.hpp>
-#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
 #include <strata/xla/multi_worker_xla.hpp>
 #include <string>

@@ -1,6 +1,6 @@
 // needs: protozero
 // What processes and their coordinator say to each other.
-#include <strata/distribute/control/control_messages.hpp>
+#include <strata/control/control_messages.hpp>
 
 #include "fuzz.hpp"
 #include "messages.hpp"

@@ -1,7 +1,7 @@
 // needs: grpc protozero
 // Envelopes, as gRPC delivers them: in one slice or several.
-#include <strata/distribute/parameter_server/parameter_messages.hpp>
-#include <strata/distribute/wire/envelope.hpp>
+#include <strata/net/envelope.hpp>
+#include <strata/parameter_server/parameter_messages.hpp>
 
 #include "fuzz.hpp"
 using namespace strata;

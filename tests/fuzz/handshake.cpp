@@ -1,6 +1,6 @@
 // needs: grpc
 // What a stranger sends before it has proved that it belongs to a training: to a server, or to a process that calls one.
-#include <strata/distribute/sockets/tls_stream.hpp>
+#include <strata/net/tls_stream.hpp>
 #include <sys/socket.h>
 
 #include <array>

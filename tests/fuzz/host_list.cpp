@@ -1,6 +1,6 @@
 // Slurm's lists of hosts and of tasks, and addresses.
-#include <strata/distribute/endpoint.hpp>
-#include <strata/distribute/resolvers/host_list.hpp>
+#include <strata/net/endpoint.hpp>
+#include <strata/resolvers/host_list.hpp>
 
 #include "fuzz.hpp"
 using namespace strata;

@@ -1,5 +1,5 @@
 // The variables of Slurm, Kubernetes, torchrun and mpirun, one NAME=VALUE per line.
-#include <strata/distribute/resolvers/any_cluster.hpp>
+#include <strata/resolvers/any_cluster.hpp>
 
 #include <map>
 

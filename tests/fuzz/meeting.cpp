@@ -1,6 +1,6 @@
 // needs: protozero
 // What processes leave in the key/value store and say to each other before they are connected.
-#include <strata/distribute/communicators/meeting.hpp>
+#include <strata/communicators/meeting.hpp>
 
 #include "fuzz.hpp"
 #include "messages.hpp"

@@ -1,6 +1,6 @@
 // Messages in protobuf's format: each is decoded, and what is encoded of it is decoded again to the same.
 #pragma once
-#include <strata/distribute/wire/message.hpp>
+#include <strata/net/message.hpp>
 
 #include "fuzz.hpp"
 

@@ -1,7 +1,7 @@
 // needs: protozero
 // What workers and parameter servers say to each other, and the parts of a server's snapshot.
-#include <strata/distribute/parameter_server/parameter_messages.hpp>
-#include <strata/distribute/parameter_server/snapshot_codec.hpp>
+#include <strata/parameter_server/parameter_messages.hpp>
+#include <strata/parameter_server/snapshot_codec.hpp>
 
 #include "fuzz.hpp"
 #include "messages.hpp"

@@ -1,8 +1,8 @@
 // needs: protozero
 // What workers ask of a parameter server, message by message: each is answered once, with a refusal or with weights.
-#include <strata/distribute/control/control_messages.hpp>
-#include <strata/distribute/parameter_server/parameter_messages.hpp>
-#include <strata/distribute/wire/message.hpp>
+#include <strata/control/control_messages.hpp>
+#include <strata/net/message.hpp>
+#include <strata/parameter_server/parameter_messages.hpp>
 
 #include <cstring>
 

@@ -1,5 +1,5 @@
 // The secret of a training, as STRATA_SECRET or a file has it.
-#include <strata/distribute/sockets/training_secret.hpp>
+#include <strata/net/training_secret.hpp>
 
 #include "fuzz.hpp"
 using namespace strata;

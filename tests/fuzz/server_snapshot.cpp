@@ -1,7 +1,7 @@
 // needs: protozero
 // Snapshots of a parameter server, and a server that goes on from one. Sections can get their lengths and checksums, so that
 // inputs get past these.
-#include <strata/distribute/parameter_server/parameter_snapshots.hpp>
+#include <strata/parameter_server/parameter_snapshots.hpp>
 
 #include "fuzz.hpp"
 #include "small_server.hpp"

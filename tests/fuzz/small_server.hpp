@@ -1,8 +1,8 @@
 // A parameter server without a network, for targets: two workers, two shards, and a table in the first of them.
 #pragma once
 #include <strata/cpu/engine/host_arithmetic.hpp>
-#include <strata/distribute/parameter_server/parameter_store.hpp>
 #include <strata/optimizers/sgd.hpp>
+#include <strata/parameter_server/parameter_store.hpp>
 
 #include <vector>
 

@@ -1,5 +1,5 @@
 // TF_CONFIG.
-#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/resolvers/tf_config.hpp>
 
 #include "fuzz.hpp"
 using namespace strata;

@@ -2,10 +2,10 @@
 // mpi [among|multi_worker|twice|much|late] [BYTES_PER_PACK]: a process that mpirun starts trains with the others, over MPI.
 #include <cstring>
 #include <iostream>
-#include <strata/distribute/communicators/mpi.hpp>
+#include <strata/communicators/mpi.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
-#include <strata/distribute/resolvers/mpirun.hpp>
 #include <strata/distribute/synchronous_among.hpp>
+#include <strata/resolvers/mpirun.hpp>
 #include <strata/strata.hpp>
 #include <string>
 #include <thread>

@@ -2,12 +2,12 @@
 #include <cstdlib>
 #include <iostream>
 #include <stdexcept>
-#include <strata/distribute/resolvers/any_cluster.hpp>
-#include <strata/distribute/resolvers/kubernetes.hpp>
-#include <strata/distribute/resolvers/mpirun.hpp>
-#include <strata/distribute/resolvers/slurm.hpp>
-#include <strata/distribute/resolvers/tf_config.hpp>
-#include <strata/distribute/resolvers/torchrun.hpp>
+#include <strata/resolvers/any_cluster.hpp>
+#include <strata/resolvers/kubernetes.hpp>
+#include <strata/resolvers/mpirun.hpp>
+#include <strata/resolvers/slurm.hpp>
+#include <strata/resolvers/tf_config.hpp>
+#include <strata/resolvers/torchrun.hpp>
 using namespace strata;
 
 namespace {

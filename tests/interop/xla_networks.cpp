@@ -1,10 +1,10 @@
 // The other half of test_xla_networks.py: networks that together have most layers, trained as modules of StableHLO on a PJRT
 // plugin and by the reference kernels. A line for each comparison.
-#include <strata/distribute/synchronous/synchronous.hpp>
 #include <strata/optimizers/ema.hpp>
 #include <strata/program/device_batch.hpp>
 #include <strata/program/row_tables.hpp>
 #include <strata/strata.hpp>
+#include <strata/synchronous/synchronous.hpp>
 #include <strata/xla/xla.hpp>
 #include <type_traits>
 

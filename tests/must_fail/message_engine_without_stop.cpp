@@ -1,5 +1,5 @@
 // error: abstract.*stop
-#include <strata/distribute/communicators/message_engine.hpp>
+#include <strata/communicators/message_engine.hpp>
 
 struct engine_of_mine final : strata::detail::message_engine {
   void send(std::byte*, std::size_t, int) override {}

@@ -4,7 +4,7 @@
 #include <strata/distribute/mirrored.hpp>
 
 #include <strata/cuda/cuda.hpp>
-#include <strata/distribute/zero.hpp>
+#include <strata/exchange/zero/zero.hpp>
 #include <strata/strata.hpp>
 
 using namespace strata;

@@ -2,7 +2,7 @@
 // whole program
 #include <strata/distribute/mirrored.hpp>
 
-#include <strata/distribute/zero.hpp>
+#include <strata/exchange/zero/zero.hpp>
 #include <strata/strata.hpp>
 
 using namespace strata;

@@ -1,10 +1,10 @@
-// error: please_include_strata_distribute_communicators_mpi_hpp
+// error: please_include_strata_communicators_mpi_hpp
 // whole program
 // needs: grpc protozero
-#include <strata/distribute/communication_options.hpp>
+#include <strata/communicators/communication_options.hpp>
 
 #include <strata/distribute/multi_worker_mirrored.hpp>
-#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
 
 using namespace strata;

@@ -3,8 +3,8 @@
 // needs: grpc protozero
 #include <strata/distribute/multi_worker_mirrored.hpp>
 
-#include <strata/distribute/resolvers/tf_config.hpp>
 #include <strata/program/fits_in.hpp>
+#include <strata/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
 
 using namespace strata;

@@ -3,7 +3,7 @@
 // needs: grpc protozero
 #include <strata/distribute/multi_worker_mirrored.hpp>
 
-#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
 #include <type_traits>
 

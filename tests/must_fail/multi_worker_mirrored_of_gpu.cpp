@@ -4,7 +4,7 @@
 #include <strata/distribute/multi_worker_mirrored.hpp>
 
 #include <strata/cuda/cuda.hpp>
-#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
 
 using namespace strata;

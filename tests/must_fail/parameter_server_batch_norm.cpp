@@ -1,5 +1,5 @@
 // error: not_for_parameter_servers<.*at_node<2>.*by_layer<.*batch_norm<.*because<.*no_worker_sees_the_whole_batch_use_mirrored
-#include <strata/distribute/parameter_server/parameter_executor.hpp>
+#include <strata/parameter_server/parameter_executor.hpp>
 #include <strata/strata.hpp>
 
 using namespace strata;

@@ -3,7 +3,7 @@
 // needs: grpc protozero
 #include <strata/distribute/parameter_server.hpp>
 
-#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
 
 using namespace strata;

@@ -1,6 +1,6 @@
 // error: (cannot convert|could not convert|no (known|viable) conversion).*leaf_gradients.*global_gradient
-#include <strata/distribute/parameter_server/contributions.hpp>
-#include <strata/distribute/parameter_server/stored_shard.hpp>
+#include <strata/parameter_server/contributions.hpp>
+#include <strata/parameter_server/stored_shard.hpp>
 #include <strata/strata.hpp>
 
 using namespace strata;

@@ -2,7 +2,7 @@
 // whole program
 #include <strata/distribute/synchronous_among.hpp>
 
-#include <strata/distribute/communicators/in_process.hpp>
+#include <strata/communicators/in_process.hpp>
 #include <strata/strata.hpp>
 
 using namespace strata;

@@ -1,5 +1,5 @@
 // error: two fields of a message have the same number
-#include <strata/distribute/wire/field.hpp>
+#include <strata/net/field.hpp>
 
 using namespace strata;
 struct heartbeat_of_mine {

@@ -1,6 +1,6 @@
 // error: network_does_not_fit_zero<.*because<.*stages_2_and_3_compute_by_segments_which_batch_norm_does_not_allow_use_zero_1
 // whole program
-#include <strata/distribute/communicators/in_process.hpp>
+#include <strata/communicators/in_process.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>
 

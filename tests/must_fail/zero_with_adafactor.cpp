@@ -1,6 +1,6 @@
 // error: optimizer_does_not_fit_zero<.*adafactor.*because<.*zero_cuts_matrices_of_which_it_needs_whole_rows_and_columns
 // whole program
-#include <strata/distribute/communicators/in_process.hpp>
+#include <strata/communicators/in_process.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>
 

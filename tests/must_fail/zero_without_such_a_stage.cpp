@@ -1,5 +1,5 @@
 // error: wrong_stage_of_zero<7, .*because<.*zero_has_the_stages
-#include <strata/distribute/zero.hpp>
+#include <strata/exchange/zero/zero.hpp>
 
 #ifdef TWIN
 constexpr strata::zero<1> what;

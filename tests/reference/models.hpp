@@ -2,8 +2,8 @@
 #pragma once
 #include <memory>
 #include <strata/cpu/engine/engine.hpp>
-#include <strata/distribute/synchronous/synchronous.hpp>
 #include <strata/network/layer_names.hpp>
+#include <strata/synchronous/synchronous.hpp>
 
 #include "formula.hpp"
 #include "some_optimizer.hpp"

@@ -1,9 +1,9 @@
 // Ten steps of each optimizer, through the executor, against the recordings.
 #include <numeric>
 #include <strata/cpu/cpu.hpp>
-#include <strata/distribute/synchronous/synchronous.hpp>
 #include <strata/losses/mean_squared_error.hpp>
 #include <strata/optimizers/schedules.hpp>
+#include <strata/synchronous/synchronous.hpp>
 
 #include "recorded.hpp"
 #include "some_optimizer.hpp"

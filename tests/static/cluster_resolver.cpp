@@ -1,12 +1,12 @@
 // What is a cluster resolver, and one for each thing that may be missing.
 #include <memory>
-#include <strata/distribute/resolvers/any_cluster.hpp>
-#include <strata/distribute/resolvers/explicit_cluster.hpp>
-#include <strata/distribute/resolvers/kubernetes.hpp>
-#include <strata/distribute/resolvers/mpirun.hpp>
-#include <strata/distribute/resolvers/slurm.hpp>
-#include <strata/distribute/resolvers/tf_config.hpp>
-#include <strata/distribute/resolvers/torchrun.hpp>
+#include <strata/resolvers/any_cluster.hpp>
+#include <strata/resolvers/explicit_cluster.hpp>
+#include <strata/resolvers/kubernetes.hpp>
+#include <strata/resolvers/mpirun.hpp>
+#include <strata/resolvers/slurm.hpp>
+#include <strata/resolvers/tf_config.hpp>
+#include <strata/resolvers/torchrun.hpp>
 using namespace strata;
 
 static_assert(cluster_resolver<tf_config> && cluster_resolver<torchrun> && cluster_resolver<mpirun> && cluster_resolver<slurm>);

@@ -1,6 +1,6 @@
 // General names that programs use beside `using namespace strata`: the library has them in inner namespaces.
-#include <strata/distribute/parameter_server/parameter_rows.hpp>
-#include <strata/distribute/parameter_server/parameter_store.hpp>
+#include <strata/parameter_server/parameter_rows.hpp>
+#include <strata/parameter_server/parameter_store.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/sidecar_evaluator.hpp>
 

@@ -1,6 +1,6 @@
 // The multiply-adds of a network, counted by hand.
-#include <strata/distribute/synchronous/synchronous.hpp>
 #include <strata/strata.hpp>
+#include <strata/synchronous/synchronous.hpp>
 
 using namespace strata;
 

@@ -16,7 +16,7 @@ LONG = re.compile(r"cpu_(conv_pool|convolution_winograd)$")
 # Files that include much have most in common with each other.
 COMPUTES = re.compile(r'^#include ("(cpu_|gradient|fake_|layer_)|<strata/(strata|cpu/|reference/|network/|program/|train/))', re.M)
 # What is between processes, or divides a network: people who try the library run the examples of it instead, see suite.py.
-DISTRIBUTES = re.compile(r"<strata/distribute/(control|sockets|wire|parameter_server|resolvers|cluster|communicators/(tcp|shared)|synchronous/|elastic|multi_worker|process_memory|pipeline|tensor_parallel|placed|zero)")
+DISTRIBUTES = re.compile(r"<strata/(net|control|resolvers|exchange|synchronous|parameter_server|communicators/(tcp|shared|elastic)|distribute/(parameter_server|multi_worker|process_memory|pipeline|tensor_parallel|placed))")
 # These do less under a sanitizer, or nothing.
 DIFFERS_WITH_SANITIZERS = re.compile(r"repetitions\.hpp|count_allocations\.hpp|__SANITIZE|__has_feature")
 # Nothing, for clang++'s sanitizers do not let them replace operator new: all that follows their includes.

@@ -35,23 +35,17 @@ def read_headers():
 
 
 def read_rooms():
-    """{folder or header: (level, room)} from the block ```rooms of docs/design.md. A room is a folder, a header, or several headers
-    of a folder, as in train/{logs,time_split}.hpp."""
+    """{folder or header: its level} from the block ```rooms of docs/design.md."""
     text = (ROOT / "docs/design.md").read_text(encoding="utf-8")
     block = re.search(r"^```rooms\n(.*?)^```", text, re.M | re.S)
-    places = {}
-    for level, line in enumerate(block[1].splitlines() if block else []):
-        for room in line.split():
-            before, names, after = re.fullmatch(r"([^{]*)\{?([^}]*)\}?(.*)", room).groups()
-            places |= {before + name + after: (level, room) for name in names.split(",")}
-    return places
+    return {room: level for level, line in enumerate(block[1].splitlines() if block else []) for room in line.split()}
 
 
 def room_of(header, places):
-    """(level, name) of the nearest that is listed: the header itself, its folder, or one that the folder lies in. An .ipp file lies
+    """The nearest that is listed: the header itself, its folder, or one that the folder lies in. An .ipp file lies
     where the header of its name does."""
     around = [re.sub(r"\.ipp$", ".hpp", header), *(p.as_posix() for p in Path(header).parents)]
-    return next((places[place] for place in around if place in places), None)
+    return next((place for place in around if place in places), None)
 
 
 def circles(headers):
@@ -105,7 +99,7 @@ def main():
 
     rooms = {header: room_of(header, places) for header in headers}
     results.add("each header lies in a room of that list", [f"{header} does not" for header, room in rooms.items() if room is None])
-    empty = [f"{place} of {room} does not exist" for place, (_, room) in places.items() if not (HEADERS / place).exists()]
+    empty = [f"{room} does not exist" for room in places if not (HEADERS / room).exists()]
     results.add("each room of the list exists", empty)
 
     arrows = [(a, b) for a, included in headers.items() for b in included]
@@ -115,7 +109,7 @@ def main():
     results.add("each .ipp file is included", [f"{h} is not" for h in headers if h.endswith(".ipp") and h not in targets])
 
     known = [(a, b) for a, b in arrows if rooms.get(a) and rooms.get(b)]
-    upward = {f"{a} -> {b}" for a, b in known if rooms[a] != rooms[b] and rooms[b][0] >= rooms[a][0]}
+    upward = {f"{a} -> {b}" for a, b in known if rooms[a] != rooms[b] and places[rooms[b]] >= places[rooms[a]]}
     results.add("no include goes down the list, or to another room of the same line", sorted(upward - KNOWN_ARROWS))
 
     found = circles(headers)

@@ -13,9 +13,9 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <strata/distribute/control/coordinator.hpp>
-#include <strata/distribute/control/coordinator_client.hpp>
-#include <strata/distribute/control/open_connections.hpp>
+#include <strata/control/coordinator.hpp>
+#include <strata/control/coordinator_client.hpp>
+#include <strata/control/open_connections.hpp>
 #include <string>
 #include <thread>
 

@@ -7,9 +7,9 @@
 #include <chrono>
 #include <exception>
 #include <memory>
+#include <strata/communicators/between_processes.hpp>
 #include <strata/cpu/engine/host_arithmetic.hpp>
-#include <strata/distribute/communicators/between_processes.hpp>
-#include <strata/distribute/synchronous/tree_reduction.hpp>
+#include <strata/exchange/tree_reduction.hpp>
 #include <string>
 #include <thread>
 #include <vector>

@@ -1,7 +1,7 @@
 // The cluster: roles, ranks, addresses, and what it refuses.
 #include <doctest/doctest.h>
 
-#include <strata/distribute/resolvers/explicit_cluster.hpp>
+#include <strata/resolvers/explicit_cluster.hpp>
 
 #include "error_of.hpp"
 

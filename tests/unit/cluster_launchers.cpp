@@ -5,12 +5,12 @@
 #include <map>
 #include <set>
 #include <strata/base/random.hpp>
-#include <strata/distribute/resolvers/any_cluster.hpp>
-#include <strata/distribute/resolvers/kubernetes.hpp>
-#include <strata/distribute/resolvers/mpirun.hpp>
-#include <strata/distribute/resolvers/slurm.hpp>
-#include <strata/distribute/resolvers/torchrun.hpp>
-#include <strata/distribute/resolvers/tpu_workers.hpp>
+#include <strata/resolvers/any_cluster.hpp>
+#include <strata/resolvers/kubernetes.hpp>
+#include <strata/resolvers/mpirun.hpp>
+#include <strata/resolvers/slurm.hpp>
+#include <strata/resolvers/torchrun.hpp>
+#include <strata/resolvers/tpu_workers.hpp>
 
 #include "error_of.hpp"
 

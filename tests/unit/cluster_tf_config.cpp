@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <strata/base/random.hpp>
-#include <strata/distribute/resolvers/tf_config.hpp>
+#include <strata/resolvers/tf_config.hpp>
 
 #include "error_of.hpp"
 

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <cstddef>
-#include <strata/distribute/control/connection_queue.hpp>
+#include <strata/net/connection_queue.hpp>
 #include <string>
 
 using namespace std::chrono_literals;

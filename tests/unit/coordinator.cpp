@@ -9,11 +9,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <strata/distribute/control/callers.hpp>
-#include <strata/distribute/control/coordinator.hpp>
-#include <strata/distribute/control/coordinator_client.hpp>
-#include <strata/distribute/control/guarded_server.hpp>
-#include <strata/distribute/control/heartbeat.hpp>
+#include <strata/control/callers.hpp>
+#include <strata/control/coordinator.hpp>
+#include <strata/control/coordinator_client.hpp>
+#include <strata/control/guarded_server.hpp>
+#include <strata/control/heartbeat.hpp>
 #include <string>
 #include <string_view>
 #include <thread>

@@ -8,8 +8,8 @@
 #include "scratch_folder.hpp"
 #include <algorithm>
 #include <memory>
-#include <strata/distribute/synchronous/among_processes.hpp>
 #include <strata/strata.hpp>
+#include <strata/synchronous/among_processes.hpp>
 #include <strata/train/backup_and_restore.hpp>
 #include <strata/train/late_workers.hpp>
 #include <string>

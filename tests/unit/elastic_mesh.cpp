@@ -7,9 +7,9 @@
 #include "repetitions.hpp"
 #include <exception>
 #include <memory>
-#include <strata/distribute/synchronous/regrouped_meshes.hpp>
-#include <strata/program/pipelined.hpp>
+#include <strata/program/stages/pipelined.hpp>
 #include <strata/strata.hpp>
+#include <strata/synchronous/regrouped_meshes.hpp>
 #include <strata/train/backup_and_restore.hpp>
 #include <strata/train/late_workers.hpp>
 #include <string>

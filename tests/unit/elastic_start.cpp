@@ -8,9 +8,9 @@
 #include <exception>
 #include <span>
 #include <strata/base/text.hpp>
-#include <strata/distribute/control/worker_connections.hpp>
-#include <strata/distribute/synchronous/among_processes.hpp>
-#include <strata/distribute/synchronous/collective_operations.hpp>
+#include <strata/control/worker_connections.hpp>
+#include <strata/exchange/collective_operations.hpp>
+#include <strata/synchronous/among_processes.hpp>
 #include <string>
 #include <thread>
 #include <vector>

@@ -3,7 +3,7 @@
 
 #include <cstring>
 #include <limits>
-#include <strata/distribute/communicators/in_process.hpp>
+#include <strata/communicators/in_process.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>

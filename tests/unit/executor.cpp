@@ -3,7 +3,7 @@
 
 #include <limits>
 #include <memory>
-#include <strata/distribute/parameter_server/parameter_executor.hpp>
+#include <strata/parameter_server/parameter_executor.hpp>
 #include <strata/strata.hpp>
 #include <string>
 #include <vector>

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
-#include <strata/distribute/communicators/in_process.hpp>
+#include <strata/communicators/in_process.hpp>
 #include <string>
 #include <thread>
 #include <utility>

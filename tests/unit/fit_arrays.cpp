@@ -12,7 +12,7 @@
 #include <strata/callbacks/csv_logger.hpp>
 #include <strata/callbacks/early_stopping.hpp>
 #include <strata/callbacks/reduce_lr_on_plateau.hpp>
-#include <strata/distribute/communicators/in_process.hpp>
+#include <strata/communicators/in_process.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>

@@ -3,8 +3,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <strata/distribute/endpoint.hpp>
 #include <strata/io/file_descriptor.hpp>
+#include <strata/net/endpoint.hpp>
 #include <system_error>
 
 namespace strata::test {

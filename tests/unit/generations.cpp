@@ -4,7 +4,7 @@
 #include "error_of.hpp"
 #include "some_member.hpp"
 #include <algorithm>
-#include <strata/distribute/control/generations.hpp>
+#include <strata/control/generations.hpp>
 #include <string>
 #include <vector>
 using namespace strata;

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <numeric>
-#include <strata/distribute/control/key_value_store.hpp>
+#include <strata/communicators/key_value_store.hpp>
 #include <string>
 #include <thread>
 #include <vector>

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <strata/base/text.hpp>
-#include <strata/distribute/control/worker_connections.hpp>
+#include <strata/control/worker_connections.hpp>
 #include <string>
 #include <utility>
 #include <vector>

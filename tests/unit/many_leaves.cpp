@@ -6,8 +6,8 @@
 #include <cstring>
 #include <exception>
 #include <random>
+#include <strata/communicators/in_process.hpp>
 #include <strata/data.hpp>
-#include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>
 #include <string>

@@ -4,7 +4,7 @@
 #include "error_of.hpp"
 #include "some_member.hpp"
 #include <atomic>
-#include <strata/distribute/control/membership.hpp>
+#include <strata/control/membership.hpp>
 #include <string>
 #include <thread>
 #include <vector>

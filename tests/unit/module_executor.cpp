@@ -7,7 +7,7 @@
 #include <map>
 #include <mock_pjrt.hpp>
 #include <strata/strata.hpp>
-#include <strata/xla/executor.hpp>
+#include <strata/xla/runtime/executor.hpp>
 #include <strata/xla/tpu.hpp>
 
 #include "error_of.hpp"

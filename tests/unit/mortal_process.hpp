@@ -11,9 +11,9 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <strata/distribute/communicators/in_process.hpp>
-#include <strata/distribute/control/generations.hpp>
-#include <strata/distribute/elastic.hpp>
+#include <strata/communicators/elastic.hpp>
+#include <strata/communicators/in_process.hpp>
+#include <strata/control/generations.hpp>
 #include <string>
 #include <utility>
 #include <vector>

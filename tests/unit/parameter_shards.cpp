@@ -9,12 +9,12 @@
 #include <optional>
 #include <sstream>
 #include <strata/cpu/engine/host_arithmetic.hpp>
-#include <strata/distribute/parameter_server/parameter_shards.hpp>
-#include <strata/distribute/parameter_server/parameter_snapshots.hpp>
-#include <strata/distribute/parameter_server/parameter_store.hpp>
 #include <strata/optimizers/adam.hpp>
 #include <strata/optimizers/lamb.hpp>
 #include <strata/optimizers/sgd.hpp>
+#include <strata/parameter_server/parameter_shards.hpp>
+#include <strata/parameter_server/parameter_snapshots.hpp>
+#include <strata/parameter_server/parameter_store.hpp>
 #include <string>
 #include <thread>
 #include <tools/reduced.hpp>

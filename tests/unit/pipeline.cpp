@@ -3,7 +3,7 @@
 
 #include <cstring>
 #include <sstream>
-#include <strata/distribute/communicators/in_process.hpp>
+#include <strata/communicators/in_process.hpp>
 #include <strata/distribute/pipeline.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>

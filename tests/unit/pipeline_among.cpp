@@ -5,7 +5,7 @@
 #include <exception>
 #include <sstream>
 #include <strata/callbacks/profiler.hpp>
-#include <strata/distribute/communicators/in_process.hpp>
+#include <strata/communicators/in_process.hpp>
 #include <strata/distribute/mesh.hpp>
 #include <strata/distribute/pipeline_among.hpp>
 #include <strata/strata.hpp>

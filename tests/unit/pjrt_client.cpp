@@ -15,7 +15,7 @@
 #include <strata/xla/compile_step.hpp>
 #include <strata/xla/pjrt/client.hpp>
 #include <strata/xla/pjrt/executable_cache.hpp>
-#include <strata/xla/running_module.hpp>
+#include <strata/xla/runtime/running_module.hpp>
 
 #include "error_of.hpp"
 #include "scratch_folder.hpp"

@@ -2,7 +2,7 @@
 // compiler.
 #include <doctest/doctest.h>
 
-#include <strata/distribute/control/member.hpp>
+#include <strata/control/member.hpp>
 #include <strata/program/program_text.hpp>
 #include <strata/strata.hpp>
 #include <string>

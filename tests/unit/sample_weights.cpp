@@ -5,7 +5,7 @@
 #include <limits>
 #include <map>
 #include <span>
-#include <strata/distribute/communicators/in_process.hpp>
+#include <strata/communicators/in_process.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/gradient_error.hpp>

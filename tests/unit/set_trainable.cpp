@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <strata/distribute/communicators/in_process.hpp>
+#include <strata/communicators/in_process.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/kernel/kernel_observer.hpp>

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <exception>
 #include <span>
-#include <strata/distribute/communicators/in_process.hpp>
-#include <strata/distribute/synchronous/among_processes.hpp>
+#include <strata/communicators/in_process.hpp>
 #include <strata/strata.hpp>
+#include <strata/synchronous/among_processes.hpp>
 #include <string>
 #include <thread>
 #include <type_traits>

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
-#include <strata/distribute/communicators/shared_memory.hpp>
+#include <strata/communicators/shared_memory.hpp>
 #include <strata/io/atomic_file.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <string>

@@ -1,7 +1,7 @@
 // A member of a cluster, for tests of the control plane without a network.
 #pragma once
 #include <cstdint>
-#include <strata/distribute/control/member.hpp>
+#include <strata/control/member.hpp>
 #include <string>
 #include <utility>
 

@@ -5,8 +5,8 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
-#include <strata/distribute/communicators/wait_state.hpp>
-#include <strata/distribute/control/key_value_store.hpp>
+#include <strata/communicators/key_value_store.hpp>
+#include <strata/communicators/wait_state.hpp>
 #include <string>
 #include <string_view>
 #include <thread>

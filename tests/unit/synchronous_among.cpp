@@ -9,8 +9,8 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <strata/communicators/in_process.hpp>
 #include <strata/data.hpp>
-#include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>

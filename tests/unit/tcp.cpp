@@ -11,7 +11,7 @@
 #include <chrono>
 #include <cstring>
 #include <random>
-#include <strata/distribute/communicators/tcp.hpp>
+#include <strata/communicators/tcp.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <string>
 #include <thread>

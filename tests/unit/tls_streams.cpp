@@ -9,9 +9,9 @@
 #include <latch>
 #include <memory>
 #include <random>
-#include <strata/distribute/communicators/tcp.hpp>
-#include <strata/distribute/sockets/tls_relay.hpp>
-#include <strata/distribute/sockets/tls_stream.hpp>
+#include <strata/communicators/tcp.hpp>
+#include <strata/net/tls_relay.hpp>
+#include <strata/net/tls_stream.hpp>
 #include <string>
 #include <thread>
 #include <utility>

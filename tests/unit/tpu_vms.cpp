@@ -3,7 +3,7 @@
 
 #include <atomic>
 #include <map>
-#include <strata/distribute/resolvers/tpu_vms.hpp>
+#include <strata/resolvers/tpu_vms.hpp>
 #include <string>
 #include <string_view>
 #include <thread>

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <random>
 #include <strata/cpu/engine/host_arithmetic.hpp>
-#include <strata/distribute/synchronous/gradient_buckets.hpp>
-#include <strata/distribute/synchronous/tree_reduction.hpp>
+#include <strata/exchange/gradient_buckets.hpp>
+#include <strata/exchange/tree_reduction.hpp>
 #include <vector>
 
 #include "count_allocations.hpp"

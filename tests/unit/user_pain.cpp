@@ -10,12 +10,12 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <strata/communicators/in_process.hpp>
 #include <strata/data.hpp>
-#include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/mirrored.hpp>
-#include <strata/distribute/resolvers/tf_config.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/network/parameter_views.hpp>
+#include <strata/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
 #include <strata/train/weights_file.hpp>

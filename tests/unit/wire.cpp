@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <random>
-#include <strata/distribute/wire/message.hpp>
+#include <strata/net/message.hpp>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <latch>
 #include <strata/callbacks/average_weights.hpp>
-#include <strata/distribute/communicators/in_process.hpp>
+#include <strata/communicators/in_process.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/optimizers/ema.hpp>
 #include <strata/strata.hpp>

@@ -2,7 +2,7 @@
 #define STRATA_LIBRARY
 #include <strata/data/sets/find_mnist.hpp>
 #include <strata/program/print_divisions.hpp>
-#include <strata/program/print_stages.hpp>
+#include <strata/program/stages/print_stages.hpp>
 #include <strata/strata.hpp>
 #include <strata/xla/emitter/emitter.hpp>
 

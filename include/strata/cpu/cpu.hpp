@@ -25,8 +25,8 @@
 #include <strata/reference/reference.hpp>
 
 // The engines of divided networks come with the strategies that divide, in whichever order the headers are included: other
-// programs do not compile them. program/split_backend.hpp, program/tensor_backend.hpp and program/split_ranks.hpp include them if
-// they come later.
+// programs do not compile them. program/stages/split_backend.hpp, program/tensor_backend.hpp and program/stages/split_ranks.hpp
+// include them if they come later.
 #define STRATA_CPU_SPLIT_ENGINE <strata/cpu/engine/process_split_engine.hpp>
 #define STRATA_CPU_TENSOR_ENGINE <strata/cpu/engine/tensor_engine.hpp>
 #define STRATA_CPU_SPLIT_RANKS_ENGINE <strata/cpu/engine/process_split_tensor_engine.hpp>

@@ -6,8 +6,8 @@
 #include <optional>
 #include <span>
 #include <strata/cuda/engine/engine.hpp>
-#include <strata/distribute/synchronous/synchronous.hpp>
 #include <strata/program/kernel_list.hpp>
+#include <strata/synchronous/synchronous.hpp>
 #include <string>
 #include <utility>
 #include <variant>

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <strata/base/error.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
-#include <strata/distribute/synchronous/process_group_over.hpp>
+#include <strata/exchange/process_group_over.hpp>
 #include <string>
 
 namespace strata::detail {

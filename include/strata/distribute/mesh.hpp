@@ -1,13 +1,13 @@
 // mesh: groups of ranks. Groups divide batches, the ranks of a group divide layers.
 #pragma once
 #include <strata/distribute/pipeline.hpp>
-#include <strata/distribute/synchronous/agreed_ranks.hpp>
-#include <strata/distribute/synchronous/ranks_of_process.hpp>
-#include <strata/distribute/synchronous/stage_executor.hpp>
-#include <strata/distribute/synchronous/tensor_executor.hpp>
-#include <strata/distribute/synchronous/tensor_verdicts.hpp>
 #include <strata/distribute/tensor_parallel.hpp>
+#include <strata/exchange/ranks_of_process.hpp>
 #include <strata/program/engine_for.hpp>
+#include <strata/synchronous/agreed_ranks.hpp>
+#include <strata/synchronous/stage_executor.hpp>
+#include <strata/synchronous/tensor_executor.hpp>
+#include <strata/synchronous/tensor_verdicts.hpp>
 #include <type_traits>
 #include <utility>
 

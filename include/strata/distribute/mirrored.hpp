@@ -1,9 +1,9 @@
 // mirrored: several devices of one machine, each with a part of every batch.
 #pragma once
 #include <strata/base/error.hpp>
-#include <strata/distribute/device_list.hpp>
-#include <strata/distribute/refused_arguments.hpp>
-#include <strata/distribute/synchronous/synchronous.hpp>
+#include <strata/base/refused_arguments.hpp>
+#include <strata/concepts/device_list.hpp>
+#include <strata/synchronous/synchronous.hpp>
 #include <type_traits>
 #include <utility>
 

@@ -1,8 +1,8 @@
 // one_device: one device of this machine, such as all of its cores.
 #pragma once
-#include <strata/distribute/device_list.hpp>
-#include <strata/distribute/refused_arguments.hpp>
-#include <strata/distribute/synchronous/synchronous.hpp>
+#include <strata/base/refused_arguments.hpp>
+#include <strata/concepts/device_list.hpp>
+#include <strata/synchronous/synchronous.hpp>
 #include <utility>
 
 namespace strata {

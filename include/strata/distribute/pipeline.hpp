@@ -1,11 +1,11 @@
 // pipeline: the layers of one network on several groups of threads, which compute different micro-batches at the same time.
 #pragma once
 #include <strata/base/meta.hpp>
+#include <strata/base/refused_arguments.hpp>
 #include <strata/distribute/one_device.hpp>
-#include <strata/distribute/refused_arguments.hpp>
-#include <strata/distribute/synchronous/synchronous.hpp>
-#include <strata/program/pipelined.hpp>
-#include <strata/program/split_backend.hpp>
+#include <strata/program/stages/pipelined.hpp>
+#include <strata/program/stages/split_backend.hpp>
+#include <strata/synchronous/synchronous.hpp>
 #include <utility>
 
 namespace strata {

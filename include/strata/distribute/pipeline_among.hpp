@@ -1,13 +1,13 @@
 // pipeline_among: the layers of one network on several processes, which compute different micro-batches at the same time.
 #pragma once
 #include <strata/base/meta.hpp>
+#include <strata/base/refused_arguments.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/one_device.hpp>
-#include <strata/distribute/refused_arguments.hpp>
-#include <strata/distribute/synchronous/stage_executor.hpp>
-#include <strata/program/by_device.hpp>
-#include <strata/program/pipelined.hpp>
-#include <strata/program/split_backend.hpp>
+#include <strata/program/stages/by_device.hpp>
+#include <strata/program/stages/pipelined.hpp>
+#include <strata/program/stages/split_backend.hpp>
+#include <strata/synchronous/stage_executor.hpp>
 #include <utility>
 
 namespace strata {

@@ -1,11 +1,11 @@
 // placed: layers of one network on several devices of this machine.
 #pragma once
 #include <strata/base/meta.hpp>
+#include <strata/base/refused_arguments.hpp>
 #include <strata/distribute/one_device.hpp>
-#include <strata/distribute/refused_arguments.hpp>
-#include <strata/distribute/synchronous/synchronous.hpp>
-#include <strata/program/by_device.hpp>
-#include <strata/program/split_backend.hpp>
+#include <strata/program/stages/by_device.hpp>
+#include <strata/program/stages/split_backend.hpp>
+#include <strata/synchronous/synchronous.hpp>
 #include <type_traits>
 #include <utility>
 

@@ -4,7 +4,7 @@
 #include <strata/base/reason.hpp>
 #include <strata/base/text.hpp>
 #include <strata/base/text_table.hpp>
-#include <strata/distribute/zero.hpp>
+#include <strata/exchange/zero/zero.hpp>
 #include <strata/network/leaves.hpp>
 #include <strata/network/parameter_ranges.hpp>
 #include <strata/network/rank_messages.hpp>
@@ -14,7 +14,7 @@
 #include <strata/program/leaf_policy.hpp>
 #include <strata/program/micro_batch.hpp>
 #include <strata/program/pass.hpp>
-#include <strata/program/stage_plan.hpp>
+#include <strata/program/stages/stage_plan.hpp>
 #include <string>
 #include <vector>
 

@@ -1,11 +1,11 @@
 // The synchronous strategy over any communicator.
 #pragma once
 #include <strata/base/meta.hpp>
+#include <strata/base/refused_arguments.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/distribute/one_device.hpp>
-#include <strata/distribute/refused_arguments.hpp>
-#include <strata/distribute/synchronous/among_processes.hpp>
-#include <strata/distribute/synchronous/sharding_verdict.hpp>
+#include <strata/exchange/zero/sharding_verdict.hpp>
+#include <strata/synchronous/among_processes.hpp>
 #include <type_traits>
 #include <utility>
 

@@ -1,11 +1,11 @@
 // tensor_parallel: layers of one network divided among several threads.
 #pragma once
+#include <strata/base/refused_arguments.hpp>
 #include <strata/distribute/one_device.hpp>
-#include <strata/distribute/refused_arguments.hpp>
-#include <strata/distribute/synchronous/ranks_of_process.hpp>
-#include <strata/distribute/synchronous/tensor_executor.hpp>
-#include <strata/distribute/synchronous/tensor_verdicts.hpp>
+#include <strata/exchange/ranks_of_process.hpp>
 #include <strata/network/layout_map.hpp>
+#include <strata/synchronous/tensor_executor.hpp>
+#include <strata/synchronous/tensor_verdicts.hpp>
 #include <utility>
 
 namespace strata {

@@ -5,7 +5,7 @@
 namespace strata {
 
 template <class Backend>
-struct device_list;  // distribute/device_list.hpp
+struct device_list;  // concepts/device_list.hpp
 
 /// one_device<unfused<cpu>>{}, mirrored<unfused<cpu>>{cpus(4)}
 template <class Backend>

@@ -39,9 +39,9 @@ std::string backward_of_group(const kernel_group& g);
 
 std::string counted(std::size_t n, std::string_view what);
 
-/// Defined in program/print_stages.hpp, which comes with the engines of split programs.
+/// Defined in program/stages/print_stages.hpp, which comes with the engines of split programs.
 template <class Program, class Backend>
-struct please_include_strata_program_print_stages;
+struct please_include_strata_program_stages_print_stages;
 /// Defined in program/print_divisions.hpp, which comes with the engines of divided layers.
 template <class Network>
 struct please_include_strata_program_print_divisions;
@@ -86,7 +86,7 @@ template <class Program, class Backend, purpose Why = purpose::training>
 void print_plan(std::ostream& out, int groups = 1) {
   out << plan_text<Program, Backend, Why>();
   if constexpr (Why == purpose::training && requires { typename Backend::split; })
-    out << detail::please_include_strata_program_print_stages<Program, Backend>::text(
+    out << detail::please_include_strata_program_stages_print_stages<Program, Backend>::text(
         requires { Program::network::ranks; } ? 1 : groups);
   if constexpr (Why == purpose::training && requires { Program::network::ranks; })
     out << detail::please_include_strata_program_print_divisions<typename Program::network>::text(

@@ -8,7 +8,7 @@
 #include <strata/base/hash.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/concepts/metric.hpp>
-#include <strata/distribute/executor.hpp>
+#include <strata/program/executor.hpp>
 #include <strata/program/row_tables.hpp>
 #include <strata/train/any_process_group.hpp>
 #include <strata/train/checks.hpp>

@@ -20,7 +20,7 @@
 #include <strata/data/views/shard.hpp>
 #include <strata/data/views/shuffle.hpp>
 #include <strata/data/views/slice.hpp>
-#include <strata/distribute/executor.hpp>
+#include <strata/program/executor.hpp>
 #include <strata/train/fit_options.hpp>
 #include <type_traits>
 #include <utility>

@@ -9,8 +9,8 @@
 #include <strata/base/precision.hpp>
 #include <strata/base/shape_text.hpp>
 #include <strata/base/text.hpp>
-#include <strata/distribute/executor.hpp>
 #include <strata/network/layer_names.hpp>
+#include <strata/program/executor.hpp>
 #include <strata/program/program_text.hpp>
 #include <strata/train/agreement.hpp>
 #include <strata/train/batch_stream.hpp>

@@ -20,7 +20,7 @@ struct samples_in_a_batch;
 template <class Batch, class Into, class Why>
 struct batch_cannot_be_cut;
 template <int Count>
-struct micro_batches;  // program/timetable.hpp
+struct micro_batches;  // program/stages/timetable.hpp
 template <int Groups, int MicroBatches>
 struct groups_of_micro_batches;
 

@@ -5,9 +5,9 @@
 #include <span>
 #include <strata/base/error.hpp>
 #include <strata/base/shape.hpp>
-#include <strata/distribute/executor.hpp>
 #include <strata/kernel/kernel_observer.hpp>
 #include <strata/network/layer_names.hpp>
+#include <strata/program/executor.hpp>
 #include <strata/program/kernel_list.hpp>
 #include <strata/state/named_array.hpp>
 #include <strata/state/time_split.hpp>

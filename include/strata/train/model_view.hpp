@@ -4,9 +4,9 @@
 #include <optional>
 #include <span>
 #include <strata/base/numbers_of.hpp>
-#include <strata/distribute/executor.hpp>
 #include <strata/network/layer_names.hpp>
 #include <strata/optimizers/setting.hpp>
+#include <strata/program/executor.hpp>
 #include <strata/program/program.hpp>
 #include <string>
 #include <vector>

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <strata/base/error.hpp>
-#include <strata/distribute/executor.hpp>
 #include <strata/optimizers/ema.hpp>
+#include <strata/program/executor.hpp>
 #include <strata/train/model_view.hpp>
 #include <string_view>
 

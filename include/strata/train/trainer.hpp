@@ -11,9 +11,9 @@
 #include <strata/concepts/communicator.hpp>
 #include <strata/concepts/optimizer.hpp>
 #include <strata/concepts/strategy.hpp>
-#include <strata/distribute/executor.hpp>
 #include <strata/distribute/one_device.hpp>
 #include <strata/network/summary.hpp>
+#include <strata/program/executor.hpp>
 #include <strata/train/adapt.hpp>
 #include <strata/train/arrays.hpp>
 #include <strata/train/batch_stream.hpp>

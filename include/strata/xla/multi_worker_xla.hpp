@@ -7,11 +7,11 @@
 #include <memory>
 #include <strata/base/text.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
-#include <strata/xla/choose_devices.hpp>
-#include <strata/xla/executor.hpp>
 #include <strata/xla/pjrt/find_plugin.hpp>
 #include <strata/xla/pjrt/options.hpp>
 #include <strata/xla/pjrt/process_values.hpp>
+#include <strata/xla/runtime/choose_devices.hpp>
+#include <strata/xla/runtime/executor.hpp>
 #include <strata/xla/xla.hpp>
 #include <string>
 #include <utility>

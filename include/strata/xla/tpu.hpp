@@ -8,11 +8,11 @@
 #include <fstream>
 #include <strata/base/error.hpp>
 #include <strata/base/reason.hpp>
-#include <strata/distribute/refused_arguments.hpp>
-#include <strata/distribute/resolvers/environment.hpp>
-#include <strata/xla/choose_devices.hpp>
-#include <strata/xla/executor.hpp>
+#include <strata/base/refused_arguments.hpp>
+#include <strata/resolvers/environment.hpp>
 #include <strata/xla/pjrt/find_plugin.hpp>
+#include <strata/xla/runtime/choose_devices.hpp>
+#include <strata/xla/runtime/executor.hpp>
 #include <strata/xla/xla.hpp>
 #include <string>
 #include <string_view>

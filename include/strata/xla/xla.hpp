@@ -5,11 +5,11 @@
 #endif
 #include <cstdint>
 #include <filesystem>
-#include <strata/xla/choose_devices.hpp>
 #include <strata/xla/emitter/emitter.hpp>
-#include <strata/xla/executor.hpp>
 #include <strata/xla/pjrt/find_plugin.hpp>
 #include <strata/xla/pjrt/options.hpp>
+#include <strata/xla/runtime/choose_devices.hpp>
+#include <strata/xla/runtime/executor.hpp>
 #include <string>
 #include <utility>
 #include <vector>

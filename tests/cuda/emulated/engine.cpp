@@ -5,9 +5,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <strata/communicators/in_process.hpp>
 #include <strata/cpu/engine/weight_update.hpp>
 #include <strata/cuda/cuda.hpp>
-#include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>
 #include <string>

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <strata/communicators/in_process.hpp>
 #include <strata/cuda/cuda.hpp>
-#include <strata/distribute/communicators/in_process.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>
 #include <string>

@@ -6,13 +6,13 @@
 #include <strata/base/error.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/cpu/engine/split_engine.hpp>
-#include <strata/distribute/synchronous/refused_divisions.hpp>
 #include <strata/program/place_arenas.hpp>
+#include <strata/program/refused_divisions.hpp>
 #include <vector>
 
 namespace strata {
 
-// Of distribute/synchronous, which strategies of several processes include.
+// Of synchronous/ and exchange/, which strategies of several processes include.
 template <communicator C>
 class leaf_exchange;
 template <communicator C>

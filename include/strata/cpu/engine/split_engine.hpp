@@ -8,9 +8,9 @@
 #include <strata/cpu/engine/engine.hpp>
 #include <strata/cpu/engine/progress_counter.hpp>
 #include <strata/program/micro_batch.hpp>
-#include <strata/program/print_stages.hpp>
-#include <strata/program/split_backend.hpp>
-#include <strata/program/stage_pass.hpp>
+#include <strata/program/stages/print_stages.hpp>
+#include <strata/program/stages/split_backend.hpp>
+#include <strata/program/stages/stage_pass.hpp>
 #include <utility>
 #include <vector>
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <strata/cpu/engine/split_engine.hpp>
 #include <strata/cpu/engine/tensor_engine.hpp>
-#include <strata/program/split_ranks.hpp>
+#include <strata/program/stages/split_ranks.hpp>
 
 namespace strata {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <strata/base/text.hpp>
 #include <strata/cuda/engine/engine.hpp>
-#include <strata/distribute/synchronous/among_processes.hpp>
+#include <strata/synchronous/among_processes.hpp>
 #include <utility>
 #include <vector>
 

@@ -10,7 +10,7 @@
 #include <strata/cuda/machine/device.hpp>
 #include <strata/cuda/machine/loops.hpp>
 #include <strata/cuda/machine/nccl.hpp>
-#include <strata/distribute/synchronous/gradient_buckets.hpp>
+#include <strata/exchange/gradient_buckets.hpp>
 #include <string>
 #include <thread>
 #include <utility>

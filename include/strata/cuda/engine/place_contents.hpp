@@ -4,7 +4,7 @@
 #include <strata/network/parameter_ranges.hpp>
 #include <strata/program/compiled.hpp>
 #include <strata/program/place_arenas.hpp>
-#include <strata/program/stage_plan.hpp>
+#include <strata/program/stages/stage_plan.hpp>
 #include <type_traits>
 #include <vector>
 

@@ -22,8 +22,8 @@
 #include <strata/cuda/kernels/kernels.hpp>
 #include <strata/program/engine_for.hpp>
 #include <strata/program/leaf_schedule.hpp>
-#include <strata/program/split_backend.hpp>
-#include <strata/program/stage_pass.hpp>
+#include <strata/program/stages/split_backend.hpp>
+#include <strata/program/stages/stage_pass.hpp>
 #include <string>
 #include <type_traits>
 #include <utility>

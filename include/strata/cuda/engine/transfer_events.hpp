@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <strata/cuda/machine/machine.hpp>
-#include <strata/program/stage_plan.hpp>
+#include <strata/program/stages/stage_plan.hpp>
 #include <type_traits>
 #include <vector>
 

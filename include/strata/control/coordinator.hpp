@@ -1,0 +1,59 @@
+// The control plane of a training: the chief serves a key/value store and watches over the members. Needs gRPC and protozero.
+// needs: grpc protozero
+#pragma once
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <strata/communicators/elastic.hpp>
+#include <strata/control/admission.hpp>
+#include <strata/control/control_messages.hpp>
+#include <strata/control/coordinator_service.hpp>
+#include <strata/control/guarded_server.hpp>
+#include <strata/net/endpoint.hpp>
+#include <string>
+#include <thread>
+#include <utility>
+
+namespace strata::control {
+
+/// Serves a run until it is destroyed: a key/value store, and a membership. Processes join it, send heartbeats, and leave. When
+/// the run fails, every process that waits for an answer is told why. An elastic run goes on: the living members ask for the next
+/// generation, which begins with an empty store when all of them have asked; messages of earlier generations are refused. Late
+/// processes wait until the members form the next generation to take them in. Malformed messages and messages of other runs are
+/// refused, and the memory for what it keeps is bounded.
+class coordinator {
+ public:
+  /// `patience`: how long a new generation waits for a living member that does not ask for it. `members`: the expected number of
+  /// processes; 0: unknown. `places`: of a group, see generations.
+  /// Throws strata::error if it cannot listen at `where`, as when the port is in use, if the address is open to other machines
+  /// without a proof, or if `options.connections` is less than `members`.
+  coordinator(const endpoint& where, std::string run, const control_options& options = {}, std::uint64_t generation = 0,
+              const elastic_options& elastic = {}, std::chrono::milliseconds patience = std::chrono::seconds(30), int members = 0,
+              int places = 1)
+      : service_(std::move(run), generation, options, elastic, patience, places),
+        server_(where, "the coordinator", service_, options,
+                {.largest_message = largest_request,
+                 .memory = (std::size_t(32) << 20) + std::size_t(members) * largest_request,  // all may join at once
+                 .members = members},
+                service_.who_calls()) {
+    watch_ = std::thread([this] { service_.watch(); });
+  }
+  ~coordinator() {
+    service_.close();
+    watch_.join();
+  }
+  coordinator(const coordinator&) = delete;
+  coordinator& operator=(const coordinator&) = delete;
+
+  /// Whether a late process waits to be taken into the next generation.
+  bool late_one_waits() const { return service_.late_one_waits(); }
+
+ private:
+  static constexpr std::size_t largest_request = largest_value + (4 << 10);
+
+  coordinator_service service_;
+  detail::guarded_server server_;
+  std::thread watch_;
+};
+
+}  // namespace strata::control

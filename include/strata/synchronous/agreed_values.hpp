@@ -1,0 +1,58 @@
+// What processes that divide a network compare before they train: how it is divided, and what else decides the result.
+#pragma once
+#include <cstdint>
+#include <strata/base/arithmetic.hpp>
+#include <strata/base/error.hpp>
+#include <strata/base/hash.hpp>
+#include <strata/base/text.hpp>
+#include <strata/exchange/process_group_over.hpp>
+#include <strata/program/compute_options.hpp>
+#include <strata/program/program_text.hpp>
+#include <strata/program/stages/timetable.hpp>
+#include <string>
+#include <vector>
+
+namespace strata::detail {
+
+/// What each place computes, in order.
+[[gnu::cold]] std::string text_of_turns(const auto& table) {
+  std::string turns;
+  for (const auto& of_place : table.turns)
+    for (const turn& t : of_place) turns += text_of({t.backward ? " B" : " F", t.micro_batch, ".", t.stage});
+  return turns;
+}
+
+/// Something that is the same in all processes.
+struct agreed_value {
+  const char* name;
+  std::string here;
+  bool is_quoted = true;  // by the error
+};
+/// Returns `values`, which say how a network is divided, and what else decides the result.
+template <class Program>
+[[gnu::cold]] std::vector<agreed_value> with_program(std::vector<agreed_value> values,
+                                                     const typename Program::optimizer& optimizer, std::uint64_t seed,
+                                                     const compute_options& compute) {
+  values.push_back({"arithmetic", text_of_arithmetic()});
+  values.push_back({"seed", std::to_string(seed)});
+  values.push_back({"leaves", std::to_string(compute.leaves)});
+  values.push_back({"micro_batch", std::to_string(compute.micro_batch)});
+  values.push_back({"optimizer", text_of_optimizer(optimizer)});
+  values.push_back({"program", text_of_program<Program>(), false});
+  return values;
+}
+/// Throws strata::error in all processes if one of them has other values than process 0.
+template <communicator C>
+[[gnu::cold]] void refuse_differences(process_group_over<C>& group, const std::vector<agreed_value>& values) {
+  std::vector<double> hashes;
+  for (const agreed_value& each : values) hashes.push_back(double(hash_of<std::uint32_t>(each.here)));
+  const std::vector<double> all = group.gather(hashes);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const agreed_value& what = values[i % hashes.size()];
+    if (all[i] != all[i % hashes.size()])
+      throw_error({"the processes do not have the same ", what.name, ": process ", i / hashes.size(), " differs from process 0",
+                   what.is_quoted ? text_of({"; here: ", what.here}) : ""});
+  }
+}
+
+}  // namespace strata::detail
