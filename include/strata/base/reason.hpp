@@ -3,9 +3,10 @@
 
 namespace strata {
 
-/// A reason is a named object: its NAME appears in compile errors, its words in run-time messages.
+/// A reason is a named object: its NAME appears in compile errors, its words in run-time messages. Words that would only repeat
+/// the name are left out.
 struct reason {
-  const char* words;
+  const char* words = "";
 };
 /// A model of a concept lacks a member.
 template <class Model, class Why>
@@ -20,13 +21,15 @@ struct because;
 /// Stands in a sentence for an argument that is missing. Never defined.
 struct nothing;
 /// What a verdict is when nothing is wrong.
-struct no_complaint {};
+struct no_complaint {
+  using type = no_complaint;
+};
 /// What a verdict is when another sentence has been told, so that this one must be silent.
 struct told {};
-/// For static_assert(sizeof(spoken<verdict>()) > 0): the sentence as a template argument, which g++ prints at once. Of a member
-/// type it would first print the class.
-template <class Sentence>
-Sentence& spoken();
+/// `static_assert(sizeof(diagnosed<verdict>()));` compiles if the verdict is no_complaint, and is otherwise one error that has
+/// the verdict's name. g++ prints a template argument at once; of a member type it would first print the class.
+template <class Verdict>
+Verdict& diagnosed();
 /// What a verdict is when a model lacks a member.
 template <class Model, const reason& Why>
 struct lacks {

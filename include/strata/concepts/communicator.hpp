@@ -12,6 +12,48 @@ struct communication_error : error {
   using error::error;
 };
 
+inline constexpr reason communicators_are_movable;
+inline constexpr reason communicators_have_rank_and_size;
+inline constexpr reason communicators_have_allocate_which_returns_a_memory;
+inline constexpr reason communicators_have_send_and_receive_of_memory_offset_bytes_and_rank;
+inline constexpr reason communicators_have_wait_for_all_messages;
+inline constexpr reason communicators_have_begun_and_wait_received;
+
+namespace detail {
+template <class C>
+auto requirements_of_communicator() {
+  if constexpr (!std::movable<C>)
+    return lacks<C, communicators_are_movable>{};
+  else if constexpr (!requires(const C& k) {
+                       { k.rank() } -> std::same_as<int>;
+                       { k.size() } -> std::same_as<int>;
+                     })
+    return lacks<C, communicators_have_rank_and_size>{};
+  else if constexpr (!requires(C c, std::size_t bytes, typename C::memory& m) {
+                       { c.allocate(bytes) } -> std::same_as<typename C::memory>;
+                       { m.data() } -> std::same_as<std::byte*>;
+                     })
+    return lacks<C, communicators_have_allocate_which_returns_a_memory>{};
+  else if constexpr (!requires(C c, std::size_t bytes, typename C::memory& m, int rank) {
+                       c.send(m, bytes, bytes, rank);     // memory, offset, bytes, to
+                       c.receive(m, bytes, bytes, rank);  // memory, offset, bytes, from
+                     })
+    return lacks<C, communicators_have_send_and_receive_of_memory_offset_bytes_and_rank>{};
+  else if constexpr (!requires(C c) { c.wait("gradients"); })
+    return lacks<C, communicators_have_wait_for_all_messages>{};
+  else if constexpr (!requires(C c, const C& k) {
+                       { k.begun() } -> std::semiregular;
+                       c.wait_received("gradients", k.begun());
+                     })
+    return lacks<C, communicators_have_begun_and_wait_received>{};
+  else
+    return no_complaint{};
+}
+/// no_complaint, or the first requirement that a communicator does not meet.
+template <class C>
+using communicator_verdict = decltype(requirements_of_communicator<C>());
+}  // namespace detail
+
 /// Processes 0 ... size() - 1, of which this one is rank().
 ///   `allocate(bytes)`                      returns a `memory`, zeroed and aligned to cache lines, for sending and receiving. The
 ///                                          communicator outlives it
@@ -22,17 +64,7 @@ struct communication_error : error {
 ///   `begun()`, `wait_received(what, mark)` waits only for the receives begun before mark = begun()
 /// Any thread may call, one at a time. Repeated messages from the same memory allocate nothing.
 template <class C>
-concept communicator = std::movable<C> && requires(C c, const C& k, std::size_t bytes, typename C::memory& m, int rank) {
-  { k.rank() } -> std::same_as<int>;
-  { k.size() } -> std::same_as<int>;
-  { c.allocate(bytes) } -> std::same_as<typename C::memory>;
-  { m.data() } -> std::same_as<std::byte*>;
-  c.send(m, bytes, bytes, rank);     // memory, offset, bytes, to
-  c.receive(m, bytes, bytes, rank);  // memory, offset, bytes, from
-  c.wait("gradients");
-  { k.begun() } -> std::semiregular;
-  c.wait_received("gradients", k.begun());
-};
+concept communicator = std::same_as<detail::communicator_verdict<C>, detail::no_complaint>;
 
 /// A communicator that tells the other processes what happens in this one: `announce_error` and `announce_work` are those of a
 /// process_group.
@@ -47,50 +79,6 @@ template <class T>
 T* numbers_in(auto& memory) {
   return reinterpret_cast<T*>(memory.data());
 }
-
-inline constexpr reason communicators_are_movable{"a communicator is movable"};
-inline constexpr reason communicators_have_rank_and_size{"a communicator has rank() and size()"};
-inline constexpr reason communicators_have_allocate_which_returns_a_memory{
-    "a communicator has allocate(bytes), which returns a memory"};
-inline constexpr reason communicators_have_send_and_receive_of_memory_offset_bytes_and_rank{
-    "a communicator has send and receive(memory, offset, bytes, rank)"};
-inline constexpr reason communicators_have_wait_for_all_messages{"a communicator has wait(what)"};
-inline constexpr reason communicators_have_begun_and_wait_received{"a communicator has begun() and wait_received(what, mark)"};
-
-namespace detail {
-/// no_complaint, or the first member that a communicator should have.
-template <class C, bool Complete = communicator<C>>
-struct communicator_verdict {
-  using type = no_complaint;
-};
-template <class C>
-struct communicator_verdict<C, false> {
-  static auto sentence() {
-    if constexpr (!std::movable<C>)
-      return lacks<C, communicators_are_movable>{};
-    else if constexpr (!requires(const C& k) {
-                         { k.rank() } -> std::same_as<int>;
-                         { k.size() } -> std::same_as<int>;
-                       })
-      return lacks<C, communicators_have_rank_and_size>{};
-    else if constexpr (!requires(C c, std::size_t bytes, typename C::memory& m) {
-                         { c.allocate(bytes) } -> std::same_as<typename C::memory>;
-                         { m.data() } -> std::same_as<std::byte*>;
-                       })
-      return lacks<C, communicators_have_allocate_which_returns_a_memory>{};
-    else if constexpr (!requires(C c, std::size_t bytes, typename C::memory& m) {
-                         c.send(m, bytes, bytes, 0);
-                         c.receive(m, bytes, bytes, 0);
-                       })
-      return lacks<C, communicators_have_send_and_receive_of_memory_offset_bytes_and_rank>{};
-    else if constexpr (!requires(C c) { c.wait("gradients"); })
-      return lacks<C, communicators_have_wait_for_all_messages>{};
-    else
-      return lacks<C, communicators_have_begun_and_wait_received>{};
-  }
-  using type = typename decltype(sentence())::type;
-};
-}  // namespace detail
 
 /// A communicator that knows the machine of each process, because messages between machines cost more. `machine_of(rank)` is the
 /// lowest rank on the same machine, equal in all processes.

@@ -19,6 +19,91 @@ struct leaf_policy;
 class kernel_observer;
 enum class purpose;
 
+inline constexpr reason engines_have_a_program_options_a_value_type_and_a_device;
+inline constexpr reason engines_are_made_from_options_a_leaf_policy_and_the_number_of_slots;
+inline constexpr reason engines_have_prepare_which_returns_a_number_of_leaves_and_share_among;
+inline constexpr reason engines_have_begin_forward_forward_backward_and_backward;
+inline constexpr reason engines_have_observe_of_a_kernel_observer;
+inline constexpr reason engines_have_sums_set_statistics_leaves_and_penalties;
+inline constexpr reason engines_have_on_and_queue;
+inline constexpr reason engines_have_gradients_as_leaf_gradients;
+inline constexpr reason engines_have_update_of_a_global_gradient_and_update_state;
+inline constexpr reason engines_have_measure_and_predict;
+inline constexpr reason engines_read_and_write_parameters_and_slots;
+
+namespace detail {
+template <class E, class T>
+auto requirements_of_engine_members() {
+  if constexpr (!std::constructible_from<E, typename E::options, leaf_policy, int>)
+    return lacks<E, engines_are_made_from_options_a_leaf_policy_and_the_number_of_slots>{};
+  else if constexpr (!requires(E e, purpose why) {
+                       { e.prepare(1, why, 1) } -> std::same_as<int>;
+                       e.share_among(1);
+                     })
+    return lacks<E, engines_have_prepare_which_returns_a_number_of_leaves_and_share_among>{};
+  else if constexpr (!requires(E e, kernel_observer* observer) { e.observe(observer); })
+    return lacks<E, engines_have_observe_of_a_kernel_observer>{};
+  else if constexpr (!requires(E e, const samples<T>& batch, purpose why) {
+                       e.begin(why, batch, philox{}, 0, 1);
+                       e.forward(0);
+                       e.forward_backward(no_callback{});
+                       e.backward(0);
+                     })
+    return lacks<E, engines_have_begin_forward_forward_backward_and_backward>{};
+  else if constexpr (!requires(E e, const E& k, std::span<const double> statistics) {
+                       { e.sums(0) } -> std::same_as<double*>;
+                       e.set_statistics(0, statistics);
+                       { k.leaves() } -> std::same_as<int>;
+                       { e.penalties() } -> std::convertible_to<std::span<const double>>;
+                     })
+    return lacks<E, engines_have_sums_set_statistics_leaves_and_penalties>{};
+  else if constexpr (!requires(const E& k) {
+                       { k.on() } -> std::convertible_to<typename E::device>;
+                       { k.queue() } -> std::convertible_to<typename E::device::queue>;
+                     })
+    return lacks<E, engines_have_on_and_queue>{};
+  else if constexpr (!requires(E e) {
+                       { e.gradients() } -> std::same_as<leaf_gradients<T, typename E::device>>;
+                     })
+    return lacks<E, engines_have_gradients_as_leaf_gradients>{};
+  else if constexpr (!requires(E e, const typename E::program::optimizer& optimizer,
+                               const global_gradient<T, typename E::device>& gradient) {
+                       e.update(optimizer, 0L, 0.1, gradient);
+                       e.update_state();
+                     })
+    return lacks<E, engines_have_update_of_a_global_gradient_and_update_state>{};
+  else if constexpr (!requires(E e, const output_rows<T>& out) {
+                       e.measure();
+                       e.predict(out);
+                     })
+    return lacks<E, engines_have_measure_and_predict>{};
+  else if constexpr (!requires(E e, std::span<T> to, std::span<const T> from) {
+                       e.read_parameters(to);
+                       e.write_parameters(from);
+                       e.read_slots(to);
+                       e.write_slots(from);
+                     })
+    return lacks<E, engines_read_and_write_parameters_and_slots>{};
+  else
+    return no_complaint{};
+}
+template <class E>
+auto requirements_of_engine() {
+  if constexpr (!requires {
+                  typename E::program;
+                  typename E::options;
+                  typename E::value_type;
+                  requires computing_device<typename E::device>;
+                })
+    return lacks<E, engines_have_a_program_options_a_value_type_and_a_device>{};
+  else
+    return requirements_of_engine_members<E, typename E::value_type>();
+}
+/// no_complaint, or the first requirement that an engine does not meet.
+template <class E>
+using engine_verdict = decltype(requirements_of_engine<E>());
+}  // namespace detail
+
 /// What an executor needs from a device. An engine knows neither strategies nor processes: an executor decides which leaves the
 /// engine computes, exchanges sums with other processes, forms the tree over leaves, and decides when to update.
 /// It is constructed from (options, leaf_policy, number of slots of the optimizer). Its types are `E::program`, `E::options`,
@@ -56,125 +141,7 @@ enum class purpose;
 ///   `read_parameters(to)`, `write_parameters(from)`, `read_slots(to)`, `write_slots(from)`  copy whole arenas to and from the
 ///                                                                                          host
 template <class E>
-concept engine =
-    computing_device<typename E::device> && std::constructible_from<E, typename E::options, leaf_policy, int> &&
-    requires(E e, const E& k, const output_rows<typename E::value_type>& out, const samples<typename E::value_type>& batch,
-             purpose why, std::span<typename E::value_type> values, std::span<const typename E::value_type> constants,
-             std::span<const double> statistics, const typename E::program::optimizer& optimizer,
-             const global_gradient<typename E::value_type, typename E::device>& gradient, kernel_observer* observer) {
-      { e.prepare(1, why, 1) } -> std::same_as<int>;
-      e.share_among(1);
-      e.observe(observer);
-      e.begin(why, batch, philox{}, 0, 1);
-      e.forward(0);
-      e.forward_backward(detail::no_callback{});
-      e.backward(0);
-      { e.sums(0) } -> std::same_as<double*>;
-      e.set_statistics(0, statistics);
-      { k.leaves() } -> std::same_as<int>;
-      { k.on() } -> std::convertible_to<typename E::device>;
-      { k.queue() } -> std::convertible_to<typename E::device::queue>;
-      { e.gradients() } -> std::same_as<leaf_gradients<typename E::value_type, typename E::device>>;
-      { e.penalties() } -> std::convertible_to<std::span<const double>>;
-      e.update(optimizer, 0L, 0.1, gradient);
-      e.update_state();
-      e.measure();
-      e.predict(out);
-      e.read_parameters(values);
-      e.write_parameters(constants);
-      e.read_slots(values);
-      e.write_slots(constants);
-    };
-
-inline constexpr reason engines_have_a_program_options_a_value_type_and_a_device{
-    "an engine has the types program, options, value_type and device, which is a device"};
-inline constexpr reason engines_are_made_from_options_a_leaf_policy_and_the_number_of_slots{
-    "an engine is made from (options, leaf_policy, slots)"};
-inline constexpr reason engines_have_prepare_which_returns_a_number_of_leaves_and_share_among{
-    "an engine has prepare(batch, purpose, processes) and share_among(processes)"};
-inline constexpr reason engines_have_begin_forward_forward_backward_and_backward{
-    "an engine has begin, forward(k), forward_backward(done) and backward(k)"};
-inline constexpr reason engines_have_observe_of_a_kernel_observer{"an engine has observe(kernel_observer*)"};
-inline constexpr reason engines_have_sums_set_statistics_leaves_and_penalties{
-    "an engine has sums(l), set_statistics(first, values), leaves() and penalties()"};
-inline constexpr reason engines_have_on_and_queue{"an engine has on(), its device, and queue()"};
-inline constexpr reason engines_have_gradients_as_leaf_gradients{"an engine has gradients(), which returns leaf_gradients"};
-inline constexpr reason engines_have_update_of_a_global_gradient_and_update_state{
-    "an engine has update(optimizer, step, rate, global_gradient) and update_state()"};
-inline constexpr reason engines_have_measure_and_predict{"an engine has measure() and predict(out)"};
-inline constexpr reason engines_read_and_write_parameters_and_slots{
-    "an engine has read_parameters, write_parameters, read_slots and write_slots"};
-
-namespace detail {
-/// no_complaint, or the first member that an engine should have.
-template <class E, bool Complete = engine<E>>
-struct engine_verdict {
-  using type = no_complaint;
-};
-template <class E>
-struct engine_verdict<E, false> {
-  static auto sentence() {
-    if constexpr (!requires {
-                    typename E::program;
-                    typename E::options;
-                    typename E::value_type;
-                    requires computing_device<typename E::device>;
-                  })
-      return lacks<E, engines_have_a_program_options_a_value_type_and_a_device>{};
-    else
-      return sentence_on_members<typename E::value_type>();
-  }
-  template <class T>
-  static auto sentence_on_members() {
-    if constexpr (!std::constructible_from<E, typename E::options, leaf_policy, int>)
-      return lacks<E, engines_are_made_from_options_a_leaf_policy_and_the_number_of_slots>{};
-    else if constexpr (!requires(E e, purpose why) {
-                         { e.prepare(1, why, 1) } -> std::same_as<int>;
-                         e.share_among(1);
-                       })
-      return lacks<E, engines_have_prepare_which_returns_a_number_of_leaves_and_share_among>{};
-    else if constexpr (!requires(E e, kernel_observer* observer) { e.observe(observer); })
-      return lacks<E, engines_have_observe_of_a_kernel_observer>{};
-    else if constexpr (!requires(E e, const samples<T>& batch, purpose why) {
-                         e.begin(why, batch, philox{}, 0, 1);
-                         e.forward(0);
-                         e.forward_backward(no_callback{});
-                         e.backward(0);
-                       })
-      return lacks<E, engines_have_begin_forward_forward_backward_and_backward>{};
-    else if constexpr (!requires(E e, const E& k, std::span<const double> statistics) {
-                         { e.sums(0) } -> std::same_as<double*>;
-                         e.set_statistics(0, statistics);
-                         { k.leaves() } -> std::same_as<int>;
-                         { e.penalties() } -> std::convertible_to<std::span<const double>>;
-                       })
-      return lacks<E, engines_have_sums_set_statistics_leaves_and_penalties>{};
-    else if constexpr (!requires(const E& k) {
-                         { k.on() } -> std::convertible_to<typename E::device>;
-                         { k.queue() } -> std::convertible_to<typename E::device::queue>;
-                       })
-      return lacks<E, engines_have_on_and_queue>{};
-    else if constexpr (!requires(E e) {
-                         { e.gradients() } -> std::same_as<leaf_gradients<T, typename E::device>>;
-                       })
-      return lacks<E, engines_have_gradients_as_leaf_gradients>{};
-    else if constexpr (!requires(E e, const typename E::program::optimizer& optimizer,
-                                 const global_gradient<T, typename E::device>& gradient) {
-                         e.update(optimizer, 0L, 0.1, gradient);
-                         e.update_state();
-                       })
-      return lacks<E, engines_have_update_of_a_global_gradient_and_update_state>{};
-    else if constexpr (!requires(E e, const output_rows<T>& out) {
-                         e.measure();
-                         e.predict(out);
-                       })
-      return lacks<E, engines_have_measure_and_predict>{};
-    else
-      return lacks<E, engines_read_and_write_parameters_and_slots>{};
-  }
-  using type = typename decltype(sentence())::type;
-};
-}  // namespace detail
+concept engine = std::same_as<detail::engine_verdict<E>, detail::no_complaint>;
 
 /// An engine on the host gives access to its arenas without a copy, and to its threads.
 ///   `parameters()`, `slots()`  after writing to them, call `parameters_changed()`

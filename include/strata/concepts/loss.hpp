@@ -9,12 +9,34 @@
 
 namespace strata {
 
+inline constexpr reason losses_have_labels_sparse_or_dense;
+inline constexpr reason losses_have_a_static_value_of_a_span_of_predictions_and_its_label;
+inline constexpr reason losses_have_gradient_which_stores_into_dx;
+
 namespace detail {
-template <class L, label_kind Kind, class Truth>
-concept compares_with = L::labels == Kind && requires(std::span<const double> prediction, Truth truth, std::span<double> dx) {
-  { L::value(prediction, truth) } -> std::convertible_to<double>;
-  { L::gradient(prediction, truth, dx) } -> std::same_as<void>;
-};
+template <class L>
+auto requirements_of_loss() {
+  if constexpr (!operation<L>)
+    return lacks<L, lacking_of_operation<L>>{};
+  else if constexpr (!requires { requires L::labels == label_kind::sparse || L::labels == label_kind::dense; })
+    return lacks<L, losses_have_labels_sparse_or_dense>{};
+  else {
+    using truth = std::conditional_t<L::labels == label_kind::sparse, std::int32_t, std::span<const double>>;
+    if constexpr (!requires(std::span<const double> prediction, truth of) {
+                    { L::value(prediction, of) } -> std::convertible_to<double>;
+                  })
+      return lacks<L, losses_have_a_static_value_of_a_span_of_predictions_and_its_label>{};
+    else if constexpr (!requires(std::span<const double> prediction, truth of, std::span<double> dx) {
+                         { L::gradient(prediction, of, dx) } -> std::same_as<void>;
+                       })
+      return lacks<L, losses_have_gradient_which_stores_into_dx>{};
+    else
+      return no_complaint{};
+  }
+}
+/// no_complaint, or the first requirement that a loss does not meet.
+template <class L>
+using loss_verdict = decltype(requirements_of_loss<L>());
 }  // namespace detail
 
 /// An operation that passes predictions through (its output shape is that of the predictions) and has
@@ -24,42 +46,9 @@ concept compares_with = L::labels == Kind && requires(std::span<const double> pr
 /// where truth is a std::int32_t (sparse) or a std::span<const T> (dense). Kernels add values; only the reduction divides by the
 /// number of samples of the global batch.
 template <class L>
-concept loss_function = operation<L> && (detail::compares_with<L, label_kind::sparse, std::int32_t> ||
-                                         detail::compares_with<L, label_kind::dense, std::span<const double>>);
-
-inline constexpr reason losses_have_labels_sparse_or_dense{
-    "a loss has a static member labels: label_kind::sparse or label_kind::dense"};
-inline constexpr reason losses_have_a_static_value_of_a_span_of_predictions_and_its_label{
-    "a loss has value(prediction, truth), where truth is as its labels say"};
-inline constexpr reason losses_have_gradient_which_stores_into_dx{
-    "a loss has gradient(prediction, truth, dx), which returns nothing"};
+concept loss_function = std::same_as<detail::loss_verdict<L>, detail::no_complaint>;
 
 namespace detail {
-/// no_complaint, or the first member that a loss should have.
-template <class L, bool Complete = loss_function<L>>
-struct loss_verdict {
-  using type = no_complaint;
-};
-template <class L>
-struct loss_verdict<L, false> {
-  static auto sentence() {
-    if constexpr (!operation<L>)
-      return lacks<L, lacking_of_operation<L>>{};
-    else if constexpr (!requires { requires L::labels == label_kind::sparse || L::labels == label_kind::dense; })
-      return lacks<L, losses_have_labels_sparse_or_dense>{};
-    else {
-      using truth = std::conditional_t<L::labels == label_kind::sparse, std::int32_t, std::span<const double>>;
-      if constexpr (!requires(std::span<const double> prediction, truth of) {
-                      { L::value(prediction, of) } -> std::convertible_to<double>;
-                    })
-        return lacks<L, losses_have_a_static_value_of_a_span_of_predictions_and_its_label>{};
-      else
-        return lacks<L, losses_have_gradient_which_stores_into_dx>{};
-    }
-  }
-  using type = typename decltype(sentence())::type;
-};
-
 /// Takes the place of an incomplete loss, so that its sentence is the only error. Programs that use it do not link.
 template <class L>
 struct stand_in_loss {

@@ -100,22 +100,54 @@ concept factored_rule = std::is_trivially_copyable_v<R> && requires {
 template <class R, class V>
 concept optimizer_rule = elementwise_rule<R, V> || parameterwise_rule<R, V> || factored_rule<R, V>;
 
-inline constexpr reason optimizers_have_a_name{"an optimizer has a static member name"};
-inline constexpr reason optimizers_have_slots_which_returns_an_int{
-    "an optimizer has slots() const, the number of arenas of state that it keeps"};
-inline constexpr reason optimizers_have_learning_rate_a_learning_rate_schedule{
-    "an optimizer has the member learning_rate, a learning_rate_schedule"};
-inline constexpr reason optimizers_have_weight_decay_clipnorm_clipvalue_and_global_clipnorm{
-    "an optimizer has the numbers weight_decay, clipnorm, clipvalue and global_clipnorm; 0 switches them off"};
-inline constexpr reason optimizers_have_validate_which_throws_for_wrong_settings{
-    "an optimizer has validate() const, which throws strata::error for wrong settings"};
-inline constexpr reason optimizers_have_with_rule_of_a_step_a_rate_and_a_function{
-    "an optimizer has with_rule<T>(step, rate, f) const, which calls f with the rule of this step"};
+inline constexpr reason optimizers_are_copyable;
+inline constexpr reason optimizers_have_a_name;
+inline constexpr reason optimizers_have_slots_which_returns_an_int;
+inline constexpr reason optimizers_have_learning_rate_a_learning_rate_schedule;
+inline constexpr reason optimizers_have_weight_decay_clipnorm_clipvalue_and_global_clipnorm;
+inline constexpr reason optimizers_have_validate_which_throws_for_wrong_settings;
+inline constexpr reason optimizers_have_with_rule_of_a_step_a_rate_and_a_function;
 
 namespace detail {
 struct takes_any_rule {
   void operator()(const auto&) const {}
 };
+template <class O>
+auto requirements_of_optimizer() {
+  if constexpr (!requires {
+                  { O::name } -> std::convertible_to<const char*>;
+                })
+    return lacks<O, optimizers_have_a_name>{};
+  else if constexpr (!requires(const O& o) {
+                       { o.slots() } -> std::same_as<int>;
+                     })
+    return lacks<O, optimizers_have_slots_which_returns_an_int>{};
+  else if constexpr (!requires(const O& o) {
+                       { o.learning_rate } -> std::convertible_to<learning_rate_schedule>;
+                     })
+    return lacks<O, optimizers_have_learning_rate_a_learning_rate_schedule>{};
+  else if constexpr (!requires(const O& o) { o.validate(); })
+    return lacks<O, optimizers_have_validate_which_throws_for_wrong_settings>{};
+  else if constexpr (!requires(const O& o) {
+                       o.template with_rule<float>(0L, 0.1, takes_any_rule{});
+                       o.template with_rule<double>(0L, 0.1, takes_any_rule{});
+                     })
+    return lacks<O, optimizers_have_with_rule_of_a_step_a_rate_and_a_function>{};
+  else if constexpr (!requires(const O& o) {
+                       { o.weight_decay } -> std::convertible_to<double>;
+                       { o.clipnorm } -> std::convertible_to<double>;
+                       { o.clipvalue } -> std::convertible_to<double>;
+                       { o.global_clipnorm } -> std::convertible_to<double>;
+                     })
+    return lacks<O, optimizers_have_weight_decay_clipnorm_clipvalue_and_global_clipnorm>{};
+  else if constexpr (!std::copy_constructible<O>)
+    return lacks<O, optimizers_are_copyable>{};
+  else
+    return no_complaint{};
+}
+/// no_complaint, or the first requirement that an optimizer does not meet.
+template <class O>
+using optimizer_verdict = decltype(requirements_of_optimizer<O>());
 }  // namespace detail
 
 /// Members (names and meaning as in Keras; 0 switches the last four off):
@@ -130,53 +162,7 @@ struct takes_any_rule {
 ///   `averages_weights`  optional: a static constant, true if it keeps averages of the weights
 /// Clipping and decoupled weight decay come before the rule; the engine does them.
 template <class O>
-concept optimizer = std::copy_constructible<O> && requires(const O& o) {
-  { O::name } -> std::convertible_to<const char*>;
-  { o.slots() } -> std::same_as<int>;
-  { o.learning_rate } -> std::convertible_to<learning_rate_schedule>;
-  { o.weight_decay } -> std::convertible_to<double>;
-  { o.clipnorm } -> std::convertible_to<double>;
-  { o.clipvalue } -> std::convertible_to<double>;
-  { o.global_clipnorm } -> std::convertible_to<double>;
-  o.validate();
-  o.template with_rule<float>(0L, 0.1, detail::takes_any_rule{});
-  o.template with_rule<double>(0L, 0.1, detail::takes_any_rule{});
-};
-
-namespace detail {
-/// no_complaint, or the first member that an optimizer should have.
-template <class O, bool Complete = optimizer<O>>
-struct optimizer_verdict {
-  using type = no_complaint;
-};
-template <class O>
-struct optimizer_verdict<O, false> {
-  static auto sentence() {
-    if constexpr (!requires {
-                    { O::name } -> std::convertible_to<const char*>;
-                  })
-      return lacks<O, optimizers_have_a_name>{};
-    else if constexpr (!requires(const O& o) {
-                         { o.slots() } -> std::same_as<int>;
-                       })
-      return lacks<O, optimizers_have_slots_which_returns_an_int>{};
-    else if constexpr (!requires(const O& o) {
-                         { o.learning_rate } -> std::convertible_to<learning_rate_schedule>;
-                       })
-      return lacks<O, optimizers_have_learning_rate_a_learning_rate_schedule>{};
-    else if constexpr (!requires(const O& o) { o.validate(); })
-      return lacks<O, optimizers_have_validate_which_throws_for_wrong_settings>{};
-    else if constexpr (!requires(const O& o) {
-                         o.template with_rule<float>(0L, 0.1, takes_any_rule{});
-                         o.template with_rule<double>(0L, 0.1, takes_any_rule{});
-                       })
-      return lacks<O, optimizers_have_with_rule_of_a_step_a_rate_and_a_function>{};
-    else
-      return lacks<O, optimizers_have_weight_decay_clipnorm_clipvalue_and_global_clipnorm>{};
-  }
-  using type = typename decltype(sentence())::type;
-};
-}  // namespace detail
+concept optimizer = std::same_as<detail::optimizer_verdict<O>, detail::no_complaint>;
 
 /// Throws strata::error for wrong settings, and for a rule that takes another number of arrays of state than the optimizer keeps.
 template <class T, optimizer O>

@@ -10,6 +10,46 @@
 
 namespace strata {
 
+inline constexpr reason process_groups_have_rank_size_and_is_chief;
+inline constexpr reason process_groups_have_gather_which_returns_the_values_of_all;
+inline constexpr reason process_groups_have_broadcast_of_bytes;
+inline constexpr reason process_groups_have_vote_and_vote_result;
+inline constexpr reason process_groups_have_a_barrier;
+inline constexpr reason process_groups_have_announce_error_and_announce_work;
+inline constexpr reason groups_whose_members_never_change_derive_from_fixed_membership;
+
+namespace detail {
+template <class G>
+auto requirements_of_process_group() {
+  if constexpr (!requires(const G& k) {
+                  { k.rank() } -> std::same_as<int>;
+                  { k.size() } -> std::same_as<int>;
+                  { k.is_chief() } -> std::same_as<bool>;
+                })
+    return lacks<G, process_groups_have_rank_size_and_is_chief>{};
+  else if constexpr (!requires(G g, std::span<const double> values) {
+                       { g.gather(values) } -> std::same_as<std::vector<double>>;
+                     })
+    return lacks<G, process_groups_have_gather_which_returns_the_values_of_all>{};
+  else if constexpr (!requires(G g, std::span<std::byte> bytes) { g.broadcast(bytes); })
+    return lacks<G, process_groups_have_broadcast_of_bytes>{};
+  else if constexpr (!requires(G g, const G& k) {
+                       g.vote(true);
+                       { k.vote_result() } -> std::same_as<bool>;
+                     })
+    return lacks<G, process_groups_have_vote_and_vote_result>{};
+  else if constexpr (!requires(G g) { g.barrier(); })
+    return lacks<G, process_groups_have_a_barrier>{};
+  else if constexpr (!requires(G g, const G& k, const std::string& what) {
+                       g.announce_error(what);
+                       k.announce_work(what);
+                     })
+    return lacks<G, process_groups_have_announce_error_and_announce_work>{};
+  else
+    return no_complaint{};
+}
+}  // namespace detail
+
 /// The processes that train together. Unless said otherwise, all of them call an operation, in the same order.
 ///   `rank()`, `size()`   this process is `rank()` of 0 ... `size()` - 1
 ///   `is_chief()`         whether this process writes files and prints progress: true in exactly one process of a training
@@ -23,19 +63,7 @@ namespace strata {
 ///                           done. Local
 /// All but the last two throw communication_error when a process is lost.
 template <class G>
-concept process_group =
-    requires(G g, const G& k, std::span<const double> values, std::span<std::byte> bytes, const std::string& what) {
-      { k.rank() } -> std::same_as<int>;
-      { k.size() } -> std::same_as<int>;
-      { k.is_chief() } -> std::same_as<bool>;
-      { g.gather(values) } -> std::same_as<std::vector<double>>;
-      g.broadcast(bytes);
-      g.vote(true);
-      { k.vote_result() } -> std::same_as<bool>;
-      g.barrier();
-      g.announce_error(what);
-      k.announce_work(what);
-    };
+concept process_group = std::same_as<decltype(detail::requirements_of_process_group<G>()), detail::no_complaint>;
 
 /// Announces work, and its end.
 template <class Group>
@@ -68,55 +96,17 @@ concept elastic_group = process_group<G> && requires(G g, const G& k, std::span<
   g.leave();
 };
 
-inline constexpr reason process_groups_have_rank_size_and_is_chief{"a process group has rank(), size() and is_chief()"};
-inline constexpr reason process_groups_have_gather_which_returns_the_values_of_all{
-    "a process group has gather(values), which returns a std::vector<double>"};
-inline constexpr reason process_groups_have_broadcast_of_bytes{"a process group has broadcast(bytes)"};
-inline constexpr reason process_groups_have_vote_and_vote_result{"a process group has vote(yes) and vote_result()"};
-inline constexpr reason process_groups_have_a_barrier{"a process group has barrier()"};
-inline constexpr reason process_groups_have_announce_error_and_announce_work{
-    "a process group has announce_error(text) and announce_work(text) const"};
-inline constexpr reason groups_whose_members_never_change_derive_from_fixed_membership{
-    "an elastic_group has is_late, join, has_caught_up, admit, broadcast_to_newcomers, finished_fits and leave"};
-
 namespace detail {
-/// no_complaint, or the first member that an elastic_group should have.
-template <class G, bool Complete = elastic_group<G>>
-struct process_group_verdict {
-  using type = no_complaint;
-};
 template <class G>
-struct process_group_verdict<G, false> {
-  static auto sentence() {
-    if constexpr (!requires(const G& k) {
-                    { k.rank() } -> std::same_as<int>;
-                    { k.size() } -> std::same_as<int>;
-                    { k.is_chief() } -> std::same_as<bool>;
-                  })
-      return lacks<G, process_groups_have_rank_size_and_is_chief>{};
-    else if constexpr (!requires(G g, std::span<const double> values) {
-                         { g.gather(values) } -> std::same_as<std::vector<double>>;
-                       })
-      return lacks<G, process_groups_have_gather_which_returns_the_values_of_all>{};
-    else if constexpr (!requires(G g, std::span<std::byte> bytes) { g.broadcast(bytes); })
-      return lacks<G, process_groups_have_broadcast_of_bytes>{};
-    else if constexpr (!requires(G g, const G& k) {
-                         g.vote(true);
-                         { k.vote_result() } -> std::same_as<bool>;
-                       })
-      return lacks<G, process_groups_have_vote_and_vote_result>{};
-    else if constexpr (!requires(G g) { g.barrier(); })
-      return lacks<G, process_groups_have_a_barrier>{};
-    else if constexpr (!requires(G g, const G& k, const std::string& what) {
-                         g.announce_error(what);
-                         k.announce_work(what);
-                       })
-      return lacks<G, process_groups_have_announce_error_and_announce_work>{};
-    else
-      return lacks<G, groups_whose_members_never_change_derive_from_fixed_membership>{};
-  }
-  using type = typename decltype(sentence())::type;
-};
+auto requirements_of_elastic_group() {
+  if constexpr (process_group<G> && !elastic_group<G>)
+    return lacks<G, groups_whose_members_never_change_derive_from_fixed_membership>{};
+  else
+    return requirements_of_process_group<G>();
+}
+/// no_complaint, or the first requirement that an elastic_group does not meet.
+template <class G>
+using process_group_verdict = decltype(requirements_of_elastic_group<G>());
 }  // namespace detail
 
 /// The membership of a group that never changes.

@@ -81,7 +81,7 @@ struct pipelines_of_ranks_verdict {
 /// https://keras.io/api/distribution/layout_map
 template <class... Parts>
 struct mesh : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::spoken<detail::wrong_mesh<Parts...>>()) > 0, "the strategy takes other arguments");
+  static_assert(sizeof(detail::diagnosed<detail::wrong_mesh<Parts...>>()));
   using detail::refusing<one_device<>>::refusing;
 };
 template <class... Given>
@@ -155,8 +155,7 @@ struct mesh<data_parallel<Groups>, pipeline<Cut, MicroBatches, Schedule, OfPipel
 /// not as many ranks as there are processes, or if these disagree about the mesh.
 template <class C, class... Parts>
 struct mesh_among : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::spoken<detail::mesh_verdict<detail::communicator_verdict<C>, Parts...>>()) > 0,
-                "the strategy takes other arguments");
+  static_assert(sizeof(detail::diagnosed<detail::mesh_verdict<detail::communicator_verdict<C>, Parts...>>()));
   using detail::refusing<one_device<>>::refusing;
 };
 template <class C, class... Given>

@@ -64,10 +64,9 @@ inline constexpr reason mirrored_divides_batches_only_and_mesh_combines_it_with_
 template <class Strategy>
   requires(!requires { typename device_list<Strategy>::type; })
 struct mirrored<Strategy> : detail::refusing<mirrored<>> {
-  static_assert(
-      sizeof(detail::spoken<wrong_argument<
-                 Strategy, detail::because<mirrored_divides_batches_only_and_mesh_combines_it_with_other_divisions>>>()) > 0,
-      "the strategy takes other arguments");
+  static_assert(sizeof(
+      detail::diagnosed<
+          wrong_argument<Strategy, detail::because<mirrored_divides_batches_only_and_mesh_combines_it_with_other_divisions>>>()));
   using detail::refusing<mirrored<>>::refusing;
 };
 
@@ -83,7 +82,7 @@ inline constexpr reason zero_divides_state_among_processes_on_CPUs_and_each_GPU_
 
 template <class Given, const reason& Why>
 struct mirrored<detail::refused_arguments<Given, Why>> : detail::refusing<mirrored<>> {
-  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, detail::because<Why>>>()));
   using detail::refusing<mirrored<>>::refusing;
   mirrored(const auto& given, const compute_options&, const auto&...) : detail::refusing<mirrored<>>(given) {}
 };
@@ -134,7 +133,7 @@ inline constexpr reason after_cpus_central_storage_takes_compute_options{"after 
 
 template <class Given, const reason& Why>
 struct central_storage<detail::refused_arguments<Given, Why>> : detail::refusing<central_storage<>> {
-  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, detail::because<Why>>>()));
   using detail::refusing<central_storage<>>::refusing;
 };
 

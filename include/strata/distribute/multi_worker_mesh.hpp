@@ -24,8 +24,7 @@ namespace strata {
 /// elastic_options are refused where there is one group.
 template <class Resolver, class... Parts>
 struct multi_worker_mesh : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::spoken<detail::mesh_verdict<detail::resolver_verdict<Resolver>, Parts...>>()) > 0,
-                "the strategy takes other arguments");
+  static_assert(sizeof(detail::diagnosed<detail::mesh_verdict<detail::resolver_verdict<Resolver>, Parts...>>()));
   using detail::refusing<one_device<>>::refusing;
 };
 template <class Resolver, class... Given>

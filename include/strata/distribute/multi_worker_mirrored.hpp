@@ -127,18 +127,15 @@ struct multi_worker_mirrored {
   // They tell where these options belong; templates for the same reason.
   template <class Refused = compute_options>
   multi_worker_mirrored(Resolver r, compute_options) : resolver(std::move(r)) {
-    static_assert(
-        sizeof(detail::spoken<wrong_argument<
-                   Refused, detail::because<threads_and_leaves_are_options_of_compute_write_dot_compute_in_braces>>>()) > 0,
-        "options of the computation are a part of multi_worker_options");
+    static_assert(sizeof(
+        detail::diagnosed<
+            wrong_argument<Refused, detail::because<threads_and_leaves_are_options_of_compute_write_dot_compute_in_braces>>>()));
   }
   template <class Refused = communication_options>
   multi_worker_mirrored(Resolver r, communication_options) : resolver(std::move(r)) {
     static_assert(
-        sizeof(detail::spoken<
-               wrong_argument<Refused, detail::because<they_are_options_of_communication_write_dot_communication_in_braces>>>()) >
-            0,
-        "options of the communication are a part of multi_worker_options");
+        sizeof(detail::diagnosed<
+               wrong_argument<Refused, detail::because<they_are_options_of_communication_write_dot_communication_in_braces>>>()));
   }
 
   using fit_callback = late_workers;
@@ -188,7 +185,7 @@ inline constexpr reason zero_is_for_processes_that_train_on_their_cpus{
 
 template <class Given, const reason& Why, class Backend, class Sharding>
 struct multi_worker_mirrored<detail::refused_arguments<Given, Why>, Backend, Sharding> : detail::refusing<mirrored<>> {
-  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, detail::because<Why>>>()));
   using detail::refusing<mirrored<>>::refusing;
   explicit multi_worker_mirrored(const auto& resolver, const multi_worker_options&, const auto&...)
       : detail::refusing<mirrored<>>(resolver) {}
@@ -199,8 +196,7 @@ struct multi_worker_mirrored<detail::refused_arguments<Given, Why>, Backend, Sha
 template <class Resolver, class Backend, class Sharding>
   requires(!cluster_resolver<Resolver>)
 struct multi_worker_mirrored<Resolver, Backend, Sharding> : detail::refusing<mirrored<>> {
-  static_assert(sizeof(detail::spoken<typename detail::resolver_verdict<Resolver>::type>()) > 0,
-                "the strategy needs a cluster resolver");
+  static_assert(sizeof(detail::diagnosed<typename detail::resolver_verdict<Resolver>::type>()));
   using detail::refusing<mirrored<>>::refusing;
   explicit multi_worker_mirrored(const auto& resolver, const multi_worker_options&, const auto&...)
       : detail::refusing<mirrored<>>(resolver) {}

@@ -34,14 +34,13 @@ struct multi_worker_pipeline {
 template <class Resolver, class Cut, class MicroBatches, class Schedule, class Backend>
   requires(!cluster_resolver<Resolver>)
 struct multi_worker_pipeline<Resolver, Cut, MicroBatches, Schedule, Backend> : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::spoken<typename detail::resolver_verdict<Resolver>::type>()) > 0,
-                "the strategy needs a cluster resolver");
+  static_assert(sizeof(detail::diagnosed<typename detail::resolver_verdict<Resolver>::type>()));
   using detail::refusing<one_device<>>::refusing;
 };
 template <class Given, const reason& Why, class Cut, class MicroBatches, class Schedule, class Backend>
 struct multi_worker_pipeline<detail::refused_arguments<Given, Why>, Cut, MicroBatches, Schedule, Backend>
     : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, detail::because<Why>>>()));
   using detail::refusing<one_device<>>::refusing;
 };
 inline constexpr reason write_multi_worker_pipeline_with_resolver_cut_and_micro_batches_in_angle_brackets{

@@ -40,7 +40,7 @@ inline constexpr reason a_backend_is_a_template_argument_write_one_device_of_fit
 
 template <class Given, const reason& Why>
 struct one_device<detail::refused_arguments<Given, Why>> : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, detail::because<Why>>>()));
   using detail::refusing<one_device<>>::refusing;
   explicit one_device(const compute_options&, const auto&...) : detail::refusing<one_device<>>(0) {}
 };

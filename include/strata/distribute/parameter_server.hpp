@@ -50,8 +50,7 @@ struct parameter_server_options {
 /// https://www.tensorflow.org/api_docs/python/tf/compat/v1/distribute/experimental/ParameterServerStrategy
 template <class Resolver, class Backend = default_backend>
 struct parameter_server {
-  static_assert(sizeof(detail::spoken<typename detail::resolver_verdict<Resolver>::type>()) > 0,
-                "the strategy needs a cluster resolver");
+  static_assert(sizeof(detail::diagnosed<typename detail::resolver_verdict<Resolver>::type>()));
   using backend = Backend;
   static constexpr auto name = "parameter_server";
   Resolver resolver;
@@ -172,7 +171,7 @@ inline constexpr reason parameter_server_takes_a_resolver_such_as_tf_config_and_
 
 template <class Given, const reason& Why, class Backend>
 struct parameter_server<detail::refused_arguments<Given, Why>, Backend> : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, detail::because<Why>>>()));
   using detail::refusing<one_device<>>::refusing;
   parameter_server(const auto& resolver, const parameter_server_options&, const auto&...)
       : detail::refusing<one_device<>>(resolver) {}

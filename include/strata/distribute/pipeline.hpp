@@ -34,7 +34,7 @@ struct pipeline {
 
 template <class Given, const reason& Why, class MicroBatches, class Schedule, class Backend>
 struct pipeline<detail::refused_arguments<Given, Why>, MicroBatches, Schedule, Backend> : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, detail::because<Why>>>()));
   using detail::refusing<one_device<>>::refusing;
   explicit pipeline(const compute_options&) : detail::refusing<one_device<>>(0) {}
 };

@@ -39,7 +39,7 @@ struct pipeline_among {
 template <class C, class Cut, class MicroBatches, class Schedule, class Backend>
   requires(!communicator<C>)
 struct pipeline_among<C, Cut, MicroBatches, Schedule, Backend> : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::spoken<typename detail::communicator_verdict<C>::type>()) > 0, "the communicator lacks a member");
+  static_assert(sizeof(detail::diagnosed<typename detail::communicator_verdict<C>::type>()));
   using detail::refusing<one_device<>>::refusing;
 };
 inline constexpr reason write_pipeline_among_with_communicator_cut_and_micro_batches_in_angle_brackets{
@@ -47,7 +47,7 @@ inline constexpr reason write_pipeline_among_with_communicator_cut_and_micro_bat
 template <class Given, const reason& Why, class Cut, class MicroBatches, class Schedule, class Backend>
 struct pipeline_among<detail::refused_arguments<Given, Why>, Cut, MicroBatches, Schedule, Backend>
     : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, detail::because<Why>>>()));
   using detail::refusing<one_device<>>::refusing;
 };
 template <class... Given>

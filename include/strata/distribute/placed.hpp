@@ -47,7 +47,7 @@ inline constexpr reason placed_takes_thread_groups_or_gpus_and_then_options{
 
 template <class Given, const reason& Why, class Backend>
 struct placed<detail::refused_arguments<Given, Why>, Backend> : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, detail::because<Why>>>()));
   using detail::refusing<one_device<>>::refusing;
   static constexpr int device_count = 1 << 20;  // no second sentence, about devices that are missing
 };

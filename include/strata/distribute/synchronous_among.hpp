@@ -14,8 +14,7 @@ namespace strata {
 /// Each process passes its own end of the communicator and reads the same batches; it computes its share of the leaves.
 template <class Communicator, class Backend = default_backend, class Sharding = zero<0>>
 struct synchronous_among {
-  static_assert(sizeof(detail::spoken<typename detail::communicator_verdict<Communicator>::type>()) > 0,
-                "the communicator lacks a member");
+  static_assert(sizeof(detail::diagnosed<typename detail::communicator_verdict<Communicator>::type>()));
   using backend = Backend;
   static constexpr auto name = "synchronous_among";
   Communicator processes;
@@ -40,7 +39,7 @@ inline constexpr reason synchronous_among_takes_a_communicator_compute_options_c
 
 template <class Given, const reason& Why, class Backend, class Sharding>
 struct synchronous_among<detail::refused_arguments<Given, Why>, Backend, Sharding> : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, detail::because<Why>>>()));
   using detail::refusing<one_device<>>::refusing;
   synchronous_among(const auto& processes, const compute_options&, const auto&...) : detail::refusing<one_device<>>(processes) {}
   synchronous_among(const auto& processes, const compute_options&, const communication_options&, const auto&...)

@@ -39,7 +39,7 @@ inline constexpr reason the_number_of_ranks_and_the_layout_map_are_template_argu
     "by_columns>>>{}"};
 template <class Given, const reason& Why, class Backend>
 struct tensor_parallel<0, detail::refused_arguments<Given, Why>, Backend> : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, detail::because<Why>>>()));
   using detail::refusing<one_device<>>::refusing;
 };
 template <class... Given>

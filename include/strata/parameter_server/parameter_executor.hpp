@@ -94,8 +94,7 @@ class parameter_executor : detail::compiled<Program, Backend>,
   using T = typename Program::value_type;
   using optimizer_type = typename Program::optimizer;
   static constexpr const auto& layout = layout_of_program<Program>;
-  static_assert(sizeof(detail::spoken<typename detail::parameter_server_verdict<typename Program::items>::type>()) > 0,
-                "parameter servers cannot train a network that needs statistics of the whole batch");
+  static_assert(sizeof(detail::diagnosed<typename detail::parameter_server_verdict<typename Program::items>::type>()));
   using connection = Connection<T>;
   static_assert(parameter_connection<connection, T>);
   using computation = batch_gradient<Program, Backend>;

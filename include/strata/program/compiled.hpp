@@ -309,13 +309,10 @@ struct kernel_verdict<Program, Backend, -1> {
 /// Base of executors. Its instantiation checks that the loss fits the network and that the backend has all kernels.
 template <class Program, class Backend>
 struct compiled {
-  static_assert(sizeof(detail::spoken<typename verdict<typename Program::items>::type>()) > 0,
-                "the network does not fit the loss");
+  static_assert(sizeof(detail::diagnosed<typename verdict<typename Program::items>::type>()));
   static_assert(
-      sizeof(detail::spoken<typename kernel_verdict<Program, Backend, first_without_kernel<Program, Backend>>::type>()) > 0,
-      "the backend has no kernel for an operation of the network");
-  static_assert(sizeof(detail::spoken<typename backend_verdict<Program, Backend>::type>()) > 0,
-                "the backend cannot compute the program");
+      sizeof(detail::diagnosed<typename kernel_verdict<Program, Backend, first_without_kernel<Program, Backend>>::type>()));
+  static_assert(sizeof(detail::diagnosed<typename backend_verdict<Program, Backend>::type>()));
   static_assert(!tape_of<typename Program::items>.well_shaped() ||
                     ends_of_program<Program>.output_count == length(typename Program::outputs{}),
                 "a program has one compared_output for each loss of its tape");

@@ -37,6 +37,76 @@ struct executor_defaults {
   static void observe(kernel_observer*) {}
 };
 
+inline constexpr reason executors_have_prepare_of_a_batch_size_and_a_purpose;
+inline constexpr reason executors_have_train_step_which_returns_metric_sums;
+inline constexpr reason executors_have_finish_which_returns_metric_sums;
+inline constexpr reason executors_have_evaluate_step_which_returns_metric_sums;
+inline constexpr reason executors_have_predict_of_a_batch_and_its_outputs;
+inline constexpr reason executors_have_parameters_as_a_span_and_a_const_span;
+inline constexpr reason executors_have_parameters_changed;
+inline constexpr reason executors_have_optimizer_step_and_learning_rate_as_counted_optimizer_has;
+inline constexpr reason executors_have_a_group_such_as_a_solo_group;
+inline constexpr reason executors_have_what_executor_defaults_has;
+
+namespace detail {
+template <class E, class Program>
+auto requirements_of_executor() {
+  using T = typename Program::value_type;
+  using sums = metric_sums<Program>;
+  if constexpr (!requires(E e) { e.prepare(64, purpose::training); })
+    return lacks<E, executors_have_prepare_of_a_batch_size_and_a_purpose>{};
+  else if constexpr (!requires(E e, const samples<T>& batch) {
+                       { e.train_step(batch) } -> std::same_as<sums>;
+                     })
+    return lacks<E, executors_have_train_step_which_returns_metric_sums>{};
+  else if constexpr (!requires(E e) {
+                       { e.finish() } -> std::same_as<sums>;
+                     })
+    return lacks<E, executors_have_finish_which_returns_metric_sums>{};
+  else if constexpr (!requires(E e, const samples<T>& batch) {
+                       { e.evaluate_step(batch) } -> std::same_as<sums>;
+                     })
+    return lacks<E, executors_have_evaluate_step_which_returns_metric_sums>{};
+  else if constexpr (!requires(E e, const samples<T>& batch, const output_rows<T>& out) { e.predict(batch, out); })
+    return lacks<E, executors_have_predict_of_a_batch_and_its_outputs>{};
+  else if constexpr (!requires(E e, const E& k) {
+                       { e.parameters() } -> std::same_as<std::span<T>>;
+                       { k.parameters() } -> std::same_as<std::span<const T>>;
+                     })
+    return lacks<E, executors_have_parameters_as_a_span_and_a_const_span>{};
+  else if constexpr (!requires(E e) { e.parameters_changed(); })
+    return lacks<E, executors_have_parameters_changed>{};
+  else if constexpr (!requires(E e, const E& k) {
+                       { k.optimizer() } -> std::same_as<const typename Program::optimizer&>;
+                       { k.step() } -> std::same_as<long>;
+                       { k.learning_rate() } -> std::same_as<double>;
+                       e.set_learning_rate(0.1);
+                     })
+    return lacks<E, executors_have_optimizer_step_and_learning_rate_as_counted_optimizer_has>{};
+  else if constexpr (!requires(E e, const E& k) {
+                       e.group();
+                       { k.group().is_chief() } -> std::same_as<bool>;
+                     })
+    return lacks<E, executors_have_a_group_such_as_a_solo_group>{};
+  else if constexpr (!elastic_group<std::remove_cvref_t<decltype(std::declval<E&>().group())>>)
+    return process_group_verdict<std::remove_cvref_t<decltype(std::declval<E&>().group())>>{};
+  else if constexpr (!requires(E e, const E& k, kernel_observer* observer) {
+                       { e.serve() } -> std::same_as<bool>;
+                       { k.own_rows() } -> std::same_as<row_choice>;
+                       { k.writers() } -> std::same_as<row_writers>;
+                       e.observe(observer);
+                       { k.communicating() } -> std::same_as<double>;
+                       { k.waiting() } -> std::same_as<double>;
+                     })
+    return lacks<E, executors_have_what_executor_defaults_has>{};
+  else
+    return no_complaint{};
+}
+/// no_complaint, or the first requirement that an executor does not meet.
+template <class E, class Program>
+using executor_verdict = decltype(requirements_of_executor<E, Program>());
+}  // namespace detail
+
 /// Computing (T is the program's value_type):
 ///   `prepare(batch_size, purpose)`   makes room for batches of up to that size
 ///   `train_step(batch)`              one update; returns the metric sums of the global batch
@@ -60,29 +130,7 @@ struct executor_defaults {
 /// executor_defaults has the last six for a single process. An executor whose backend is chosen at run time has `kernels()`, too:
 /// the kernel_list of that backend.
 template <class E, class Program>
-concept executor = requires(E e, const E& k, const samples<typename Program::value_type>& batch,
-                            const output_rows<typename Program::value_type>& out, double rate) {
-  e.prepare(64, purpose::training);
-  { e.train_step(batch) } -> std::same_as<metric_sums<Program>>;
-  { e.finish() } -> std::same_as<metric_sums<Program>>;
-  { e.evaluate_step(batch) } -> std::same_as<metric_sums<Program>>;
-  e.predict(batch, out);
-  { e.parameters() } -> std::same_as<std::span<typename Program::value_type>>;
-  { k.parameters() } -> std::same_as<std::span<const typename Program::value_type>>;
-  e.parameters_changed();
-  { k.optimizer() } -> std::same_as<const typename Program::optimizer&>;
-  { k.step() } -> std::same_as<long>;
-  { k.learning_rate() } -> std::same_as<double>;
-  e.set_learning_rate(rate);
-  requires elastic_group<std::remove_cvref_t<decltype(e.group())>>;
-  { k.group().is_chief() } -> std::same_as<bool>;
-  { e.serve() } -> std::same_as<bool>;
-  { k.own_rows() } -> std::same_as<row_choice>;
-  { k.writers() } -> std::same_as<row_writers>;
-  e.observe(static_cast<kernel_observer*>(nullptr));
-  { k.communicating() } -> std::same_as<double>;
-  { k.waiting() } -> std::same_as<double>;
-};
+concept executor = std::same_as<detail::executor_verdict<E, Program>, detail::no_complaint>;
 
 /// One whose device adds up metric sums, so that a step need not wait for them.
 ///   `begin_totals(so_far)`, `end_totals()`   between them train_step returns no sums; or false: it has no totals after all
@@ -154,74 +202,5 @@ concept gradient_keeping_executor = requires(E& e) {
 /// One whose kernels were compiled for a backend.
 template <class E>
 concept executor_of_backend = requires { typename E::backend; };
-
-inline constexpr reason executors_have_prepare_of_a_batch_size_and_a_purpose{"an executor has prepare(batch_size, purpose)"};
-inline constexpr reason executors_have_train_step_which_returns_metric_sums{"an executor has train_step(batch)"};
-inline constexpr reason executors_have_finish_which_returns_metric_sums{"an executor has finish()"};
-inline constexpr reason executors_have_evaluate_step_which_returns_metric_sums{"an executor has evaluate_step(batch)"};
-inline constexpr reason executors_have_predict_of_a_batch_and_its_outputs{"an executor has predict(batch, out)"};
-inline constexpr reason executors_have_parameters_as_a_span_and_a_const_span{"an executor has parameters(), const and not"};
-inline constexpr reason executors_have_parameters_changed{"an executor has parameters_changed()"};
-inline constexpr reason executors_have_optimizer_step_and_learning_rate_as_counted_optimizer_has{
-    "an executor has optimizer(), step(), learning_rate() and set_learning_rate(rate): derive it from counted_optimizer"};
-inline constexpr reason executors_have_a_group_such_as_a_solo_group{"an executor has group(), an elastic_group"};
-inline constexpr reason executors_have_what_executor_defaults_has{
-    "an executor has serve(), own_rows(), writers(), observe(observer), communicating() and waiting(): derive it from "
-    "executor_defaults"};
-
-namespace detail {
-/// no_complaint, or the first member that an executor should have.
-template <class E, class Program, bool Complete = executor<E, Program>>
-struct executor_verdict {
-  using type = no_complaint;
-};
-template <class E, class Program>
-struct executor_verdict<E, Program, false> {
-  using T = typename Program::value_type;
-  using sums = metric_sums<Program>;
-  static auto sentence() {
-    if constexpr (!requires(E e) { e.prepare(64, purpose::training); })
-      return lacks<E, executors_have_prepare_of_a_batch_size_and_a_purpose>{};
-    else if constexpr (!requires(E e, const samples<T>& batch) {
-                         { e.train_step(batch) } -> std::same_as<sums>;
-                       })
-      return lacks<E, executors_have_train_step_which_returns_metric_sums>{};
-    else if constexpr (!requires(E e) {
-                         { e.finish() } -> std::same_as<sums>;
-                       })
-      return lacks<E, executors_have_finish_which_returns_metric_sums>{};
-    else if constexpr (!requires(E e, const samples<T>& batch) {
-                         { e.evaluate_step(batch) } -> std::same_as<sums>;
-                       })
-      return lacks<E, executors_have_evaluate_step_which_returns_metric_sums>{};
-    else if constexpr (!requires(E e, const samples<T>& batch, const output_rows<T>& out) { e.predict(batch, out); })
-      return lacks<E, executors_have_predict_of_a_batch_and_its_outputs>{};
-    else if constexpr (!requires(E e, const E& k) {
-                         { e.parameters() } -> std::same_as<std::span<T>>;
-                         { k.parameters() } -> std::same_as<std::span<const T>>;
-                       })
-      return lacks<E, executors_have_parameters_as_a_span_and_a_const_span>{};
-    else if constexpr (!requires(E e) { e.parameters_changed(); })
-      return lacks<E, executors_have_parameters_changed>{};
-    else if constexpr (!requires(E e, const E& k) {
-                         { k.optimizer() } -> std::same_as<const typename Program::optimizer&>;
-                         { k.step() } -> std::same_as<long>;
-                         { k.learning_rate() } -> std::same_as<double>;
-                         e.set_learning_rate(0.1);
-                       })
-      return lacks<E, executors_have_optimizer_step_and_learning_rate_as_counted_optimizer_has>{};
-    else if constexpr (!requires(E e, const E& k) {
-                         e.group();
-                         k.group();
-                       })
-      return lacks<E, executors_have_a_group_such_as_a_solo_group>{};
-    else if constexpr (!elastic_group<std::remove_cvref_t<decltype(std::declval<E&>().group())>>)
-      return process_group_verdict<std::remove_cvref_t<decltype(std::declval<E&>().group())>>{};
-    else
-      return lacks<E, executors_have_what_executor_defaults_has>{};
-  }
-  using type = typename decltype(sentence())::type;
-};
-}  // namespace detail
 
 }  // namespace strata

@@ -205,37 +205,32 @@ class cluster {
   }
 };
 
-/// A copyable object that returns the cluster when it is called without arguments. Strategies take one.
-template <class R>
-concept cluster_resolver = std::copy_constructible<R> && requires(R& resolve) {
-  { resolve() } -> std::same_as<cluster>;
-};
-
-inline constexpr reason resolvers_are_copyable{"a cluster resolver is copyable"};
-inline constexpr reason in_angle_brackets_a_resolver_is_a_type_such_as_tf_config_without_parentheses{
-    "in angle brackets a resolver is a type: tf_config instead of tf_config()"};
-inline constexpr reason a_resolver_such_as_tf_config_comes_first_and_returns_a_cluster_when_called{
-    "a cluster resolver returns a cluster when it is called without arguments"};
+inline constexpr reason resolvers_are_copyable;
+inline constexpr reason in_angle_brackets_a_resolver_is_a_type_such_as_tf_config_without_parentheses;
+inline constexpr reason a_resolver_such_as_tf_config_comes_first_and_returns_a_cluster_when_called;
 
 namespace detail {
-/// no_complaint, or the first property that a resolver should have.
-template <class R, bool Complete = cluster_resolver<R>>
-struct resolver_verdict {
-  using type = no_complaint;
-};
 template <class R>
-struct resolver_verdict<R, false> {
-  static auto sentence() {
-    if constexpr (std::is_function_v<R>)
-      return std::type_identity<
-          wrong_argument<R, because<in_angle_brackets_a_resolver_is_a_type_such_as_tf_config_without_parentheses>>>{};
-    else if constexpr (!std::copy_constructible<R>)
-      return lacks<R, resolvers_are_copyable>{};
-    else
-      return lacks<R, a_resolver_such_as_tf_config_comes_first_and_returns_a_cluster_when_called>{};
-  }
-  using type = typename decltype(sentence())::type;
-};
+auto requirements_of_resolver() {
+  if constexpr (std::is_function_v<R>)
+    return std::type_identity<
+        wrong_argument<R, because<in_angle_brackets_a_resolver_is_a_type_such_as_tf_config_without_parentheses>>>{};
+  else if constexpr (!std::copy_constructible<R>)
+    return lacks<R, resolvers_are_copyable>{};
+  else if constexpr (!requires(R& resolve) {
+                       { resolve() } -> std::same_as<cluster>;
+                     })
+    return lacks<R, a_resolver_such_as_tf_config_comes_first_and_returns_a_cluster_when_called>{};
+  else
+    return no_complaint{};
+}
+/// no_complaint, or the first requirement that a resolver does not meet.
+template <class R>
+using resolver_verdict = decltype(requirements_of_resolver<R>());
 }  // namespace detail
+
+/// A copyable object that returns the cluster when it is called without arguments. Strategies take one.
+template <class R>
+concept cluster_resolver = std::same_as<detail::resolver_verdict<R>, detail::no_complaint>;
 
 }  // namespace strata

@@ -52,8 +52,7 @@ class synchronous_executor
   friend operations;
   using counted = counted_optimizer<typename Program::optimizer>;
   using engine_type = typename engine_for<Program, Backend>::type;
-  static_assert(sizeof(detail::spoken<typename detail::engine_verdict<engine_type>::type>()) > 0,
-                "the engine of the backend lacks a member");
+  static_assert(sizeof(detail::diagnosed<typename detail::engine_verdict<engine_type>::type>()));
   using T = typename Program::value_type;
   using sums = leaf_sums<Program, Backend>;
   static constexpr const auto& plan = plan_of<Program, Backend>;
@@ -62,10 +61,8 @@ class synchronous_executor
   using typename operations::connections;
   static constexpr bool keeps_slices = among_processes && Sharding::stage > 0;
   static_assert(
-      sizeof(detail::spoken<
-             typename detail::sharding_verdict<Program, Backend, std::conditional_t<keeps_slices, Sharding, zero<0>>>::type>()) >
-          0,
-      "zero divides the state of a training among processes");
+      sizeof(detail::diagnosed<
+             typename detail::sharding_verdict<Program, Backend, std::conditional_t<keeps_slices, Sharding, zero<0>>>::type>()));
   static constexpr bool keeps_totals = totalling_engine<engine_type> && !among_processes;
   static_assert(!keeps_slices || slicing_engine<engine_type>, "zero needs an engine on the host, such as that of the CPU");
 

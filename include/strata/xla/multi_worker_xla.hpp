@@ -52,8 +52,7 @@ class values_of_plugins final : public pjrt::value_store {
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/TPUStrategy
 template <class Resolver>
 struct multi_worker_xla {
-  static_assert(sizeof(detail::spoken<typename detail::resolver_verdict<Resolver>::type>()) > 0,
-                "the strategy needs a cluster resolver");
+  static_assert(sizeof(detail::diagnosed<typename detail::resolver_verdict<Resolver>::type>()));
   static constexpr auto name = "multi_worker_xla";
 
   Resolver resolver;

@@ -156,7 +156,7 @@ inline constexpr reason tpu_takes_a_resolver_and_options_such_as_tpu_vm_and_repl
 
 template <class Given, const reason& Why>
 struct tpu<detail::refused_arguments<Given, Why>> : detail::refusing<tpu<>> {
-  static_assert(sizeof(detail::spoken<wrong_argument<Given, detail::because<Why>>>()) > 0, "the strategy takes other arguments");
+  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, detail::because<Why>>>()));
   using detail::refusing<tpu<>>::refusing;
 };
 

@@ -50,7 +50,7 @@ struct sliced_optimizer_verdict<Optimizer> {
 /// https://arxiv.org/abs/1910.02054
 template <int Stage>
 struct zero {
-  static_assert(sizeof(detail::spoken<typename detail::stage_verdict<Stage>::type>()) > 0, "zero has no such stage");
+  static_assert(sizeof(detail::diagnosed<typename detail::stage_verdict<Stage>::type>()));
   static constexpr int stage = Stage;
   /// The backend with which an executor computes.
   template <class Backend>

@@ -86,8 +86,7 @@ constexpr output_code output_code_of() {
 template <class Program>
 struct code_of_program {
   using items = typename Program::items;
-  static_assert(sizeof(detail::spoken<typename emission_verdict<Program>::type>()) > 0,
-                "an operation of the network has no emission");
+  static_assert(sizeof(detail::diagnosed<typename emission_verdict<Program>::type>()));
   static constexpr tape_ends ends = ends_of(tape_of<items>);
 
   static constexpr auto operations = []<class... Node>(type_list<Node...>) {
