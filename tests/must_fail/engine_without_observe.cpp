@@ -1,6 +1,7 @@
 // error: incomplete_model<.*engine_of_mine.*because<.*engines_have_observe_of_a_kernel_observer>
-#include <strata/strata.hpp>
 #include <strata/synchronous/synchronous.hpp>
+
+#include <strata/strata.hpp>
 
 using namespace strata;
 using P = program<sequential<input<8>, dense<10, softmax>>, sparse_categorical_crossentropy<>, adam, type_list<>>;

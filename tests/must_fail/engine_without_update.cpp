@@ -1,6 +1,7 @@
 // error: incomplete_model<.*engine_of_mine.*because<.*engines_have_update_of_a_global_gradient_and_update_state>
-#include <strata/strata.hpp>
 #include <strata/synchronous/synchronous.hpp>
+
+#include <strata/strata.hpp>
 
 using namespace strata;
 using P = program<sequential<input<8>, dense<10, softmax>>, sparse_categorical_crossentropy<>, adam, type_list<>>;
