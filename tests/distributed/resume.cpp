@@ -56,7 +56,7 @@ class digest {
 int train(const auto& strategy, const std::string& folder, std::chrono::milliseconds pause) {
   const auto digits = data::synthetic_digits(300, 3);  // 4 x 64 + 44
   trainer model{small_cnn{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(5)};
-  backup_and_restore backup(folder, {.save_every_batches = 3});
+  backup_and_restore backup{folder, {.save_every_batches = 3}};
   const history past =
       model.fit(digits | data::shuffle(300) | data::batch<64> | data::prefetch(2), epochs(6), steps_per_epoch(4),
                 validation(digits | data::batch<100>), take_time{pause}, stop_on_interrupt{}, backup, verbose::off);

@@ -63,7 +63,7 @@ void train(const auto& strategy, const std::string& folder) {
     return model.fit(digits | data::shuffle(300) | data::batch<64>, epochs(number("EPOCHS", 3)),
                      validation(digits | data::batch<50>), verbose::off, crash_or_pause{}, options...);
   };
-  const history past = folder.empty() ? fit() : fit(backup_and_restore(folder, {.save_every_batches = 2}));
+  const history past = folder.empty() ? fit() : fit(backup_and_restore{folder, {.save_every_batches = 2}});
   std::printf("digest %s loss %a accuracy %a\n", test::digest_of(model.parameters()).c_str(), past["loss"].back(),
               past["val_accuracy"].back());
 }

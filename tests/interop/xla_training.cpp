@@ -90,7 +90,7 @@ outcome with_snapshot(const std::filesystem::path& folder, const auto& optimizer
     const history past =
         model.fit(data::synthetic_digits(200, 1) | data::shuffle(200) | data::batch<32>, epochs(4), verbosity::off, callback...,
                   early_stopping{.monitor = "loss", .min_delta = 0.05, .patience = 1, .restore_best_weights = true},
-                  backup_and_restore(folder, {.save_every_batches = 1}));
+                  backup_and_restore{folder, {.save_every_batches = 1}});
     outcome out{past["loss"], {model.parameters().begin(), model.parameters().end()}};
     out.losses.insert(out.losses.end(), {double(model.executor().step()), model.learning_rate()});
     return out;

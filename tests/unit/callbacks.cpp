@@ -224,7 +224,9 @@ TEST_CASE("an epoch whose validation loss is nan is no improvement, whatever a m
   CHECK(!contains(content(folder / "log.csv"), "-nan"));
   training_state none;
   CHECK(contains(error_of([&] { early_stopping{.baseline = std::nan("")}.on_train_begin(none); }), "baseline is nan"));
-  CHECK(contains(error_of([] { model_checkpoint{"a.safetensors", {.initial_value_threshold = std::nan("")}}; }), "is nan"));
+  CHECK(contains(
+      error_of([&] { model_checkpoint{"a.safetensors", {.initial_value_threshold = std::nan("")}}.on_train_begin(none); }),
+      "is nan"));
 }
 
 TEST_CASE("metrics of one name are numbered wherever a name finds them") {
@@ -262,7 +264,8 @@ TEST_CASE("metrics of one name are numbered wherever a name finds them") {
 }
 
 TEST_CASE("csv_logger refuses a separator that would be read as part of a value, and quotes a name that has it") {
-  CHECK(contains(error_of([] { csv_logger("log.csv", {.separator = '.'}); }), "the separator '.'"));
+  CHECK(contains(error_of([] { make().fit(noise(), verbosity::off, csv_logger{"log.csv", {.separator = '.'}}); }),
+                 "the separator '.'"));
   const scratch_folder folder("separators");
   const lambda_callback adds{.on_epoch_end = [](training_state& s) { s.values.set("a, \"b\"", 1); }};
   for (int times = 0; times < 2; ++times) {  // the second one reads the columns that are there
@@ -365,7 +368,7 @@ TEST_CASE("settings that make no sense, and values that are not there, are error
     CHECK(detail::mode_of(name) == monitor_mode::min);
   CHECK(contains(fit(early_stopping{.monitor = "loss", .patience = -1}), "patience is -1"));
   CHECK(contains(fit(reduce_lr_on_plateau{.factor = 1}), "factor is 1"));
-  CHECK(contains(error_of([] { model_checkpoint{"weights.txt"}; }), ".safetensors"));
+  CHECK(contains(fit(model_checkpoint{"weights.txt"}), ".safetensors"));
   {  // before the first step
     auto model = make();
     const std::vector<float> before = weights_of(model);
@@ -390,7 +393,7 @@ TEST_CASE("settings that make no sense, and values that are not there, are error
   CHECK(contains(saves("{loss.safetensors"), "a { has no } after it"));
   for (const char* format : {"1.2.3f", "..f", "999f", "1.999f", "%f", "lf"})
     CHECK(contains(saves(detail::text_of({"{loss:", format, "}.safetensors"}).c_str()), "the format"));
-  CHECK(contains(error_of([] { model_checkpoint{"a.safetensors", {.save_best_only = true, .save_every_batches = 2}}; }),
+  CHECK(contains(fit(model_checkpoint{"a.safetensors", {.save_best_only = true, .save_every_batches = 2}}),
                  "monitor cannot be 'val_loss'"));
   CHECK(contains(fit(early_stopping{.start_from_epoch = 10}), "there is no 'val_loss'"));
   CHECK(contains(error_of([] { early_stopping{}.set_state({{"wait", 1e300}}); }), "as 'wait'"));

@@ -42,8 +42,8 @@ outcome trained(const auto& strategy, std::chrono::milliseconds pause = 0ms) {
   static const data::digits digits = data::synthetic_digits(150, 3);
   static const strata::test::scratch_folder folder("elastic");
   trainer model{normalized{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
-  backup_and_restore backup(folder.path / "backup",
-                            {.save_every_epochs = 0});  // writes nothing, but tells all whether it has found something
+  backup_and_restore backup{folder.path / "backup",
+                            {.save_every_epochs = 0}};  // writes nothing, but tells all whether it has found something
   const history past = model.fit(digits | data::shuffle(150) | data::batch<64>, epochs(2), validation(digits | data::batch<80>),
                                  take_time{pause}, backup, verbose::off);  // 150 = 2 x 64 + 22
   const auto w = model.executor().parameters();

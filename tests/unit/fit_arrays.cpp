@@ -191,7 +191,7 @@ TEST_CASE("callbacks that watch a val_ value pass over the epochs without one") 
   trainer model{net{}, sgd{.learning_rate = 0}, sparse_categorical_crossentropy{}};  // nothing gets better
   early_stopping stops({.patience = 1});
   const history past = model.fit(p.x, p.y, epochs(20), validation(p.x, p.y), validation_freq(3), stops,
-                                 reduce_lr_on_plateau({.patience = 1}), csv_logger((at / "log.csv").string()), verbosity::off);
+                                 reduce_lr_on_plateau({.patience = 1}), csv_logger{(at / "log.csv").string()}, verbosity::off);
   CHECK(past.size() == 6);  // the third epoch has the best value, the sixth no better one
   std::ifstream file(at / "log.csv");
   std::string line;
@@ -235,7 +235,7 @@ TEST_CASE("a training on arrays that is interrupted goes on to the same bits") {
     }
   };
   auto first = make_model(), second = make_model();
-  backup_and_restore backup(at / "backup");
+  backup_and_restore backup{at / "backup"};
   first.fit(p.x, p.y, batch_size(16), epochs(3), terminate{}, backup, verbosity::off);
   REQUIRE(backup.interrupted());
   second.fit(p.x, p.y, batch_size(16), epochs(3), backup, verbosity::off);

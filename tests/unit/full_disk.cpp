@@ -155,7 +155,7 @@ TEST_CASE("a full disk: snapshots") {
           return [folder, count = std::make_shared<int>(0)] {
             auto model = make_trainer();  // goes on for two more epochs each time
             model.fit(numbers(40) | data::batch<8>, epochs(*count += 2), verbose::off,
-                      backup_and_restore(folder / "backup", {.delete_checkpoint = false}));
+                      backup_and_restore{folder / "backup", {.delete_checkpoint = false}});
           };
         }) == "");
 }

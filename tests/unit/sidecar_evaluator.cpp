@@ -38,8 +38,8 @@ TEST_CASE("each snapshot gives what the model that wrote it gives, and the end o
   std::atomic<int> evaluated = 0;
   std::thread beside([&] {
     auto model = make_model();
-    seen = sidecar_evaluator(backup / "snapshot.safetensors", {.interval = 2ms})
-               .run(model, test_data(), [&](const sidecar_evaluator::evaluation&) { ++evaluated; });
+    seen = sidecar_evaluator{backup / "snapshot.safetensors", {.interval = 2ms}}.run(
+        model, test_data(), [&](const sidecar_evaluator::evaluation&) { ++evaluated; });
   });
 
   struct slow_down {
@@ -53,7 +53,7 @@ TEST_CASE("each snapshot gives what the model that wrote it gives, and the end o
   };
   auto model = make_model();
   const history past =
-      model.fit(train_data(), epochs(4), validation(test_data()), backup_and_restore(backup), slow_down{evaluated}, verbose::off);
+      model.fit(train_data(), epochs(4), validation(test_data()), backup_and_restore{backup}, slow_down{evaluated}, verbose::off);
   beside.join();
   REQUIRE(seen.size() == 4);
   for (std::size_t e = 0; e < 4; ++e) {
@@ -75,9 +75,8 @@ TEST_CASE("a file that is missing between two renames does not end the evaluator
   std::atomic<int> evaluated = 0;
   std::thread beside([&] {
     auto other = make_model();
-    sidecar_evaluator(newest, {.interval = 1ms}).run(other, test_data(), [&](const sidecar_evaluator::evaluation&) {
-      ++evaluated;
-    });
+    sidecar_evaluator{newest, {.interval = 1ms}}.run(other, test_data(),
+                                                     [&](const sidecar_evaluator::evaluation&) { ++evaluated; });
     has_ended = true;
   });
   while (evaluated < 1) std::this_thread::sleep_for(1ms);
@@ -97,11 +96,11 @@ TEST_CASE("weights files: as many evaluations as wanted") {
   auto model = make_model();
   model.save_weights(at / "weights.safetensors");
   auto other = make_model();
-  const auto seen = sidecar_evaluator(at / "weights.safetensors", {.max_evaluations = 3, .interval = 1ms})
-                        .run(other, test_data(), [&](const sidecar_evaluator::evaluation&) {
-                          model.fit(train_data(), verbose::off);
-                          model.save_weights(at / "weights.safetensors");
-                        });
+  const auto seen = sidecar_evaluator{at / "weights.safetensors", {.max_evaluations = 3, .interval = 1ms}}.run(
+      other, test_data(), [&](const sidecar_evaluator::evaluation&) {
+        model.fit(train_data(), verbose::off);
+        model.save_weights(at / "weights.safetensors");
+      });
   REQUIRE(seen.size() == 3);
   CHECK(!seen[0].step);
   CHECK(seen[0].values["loss"] != seen[2].values["loss"]);
@@ -110,10 +109,10 @@ TEST_CASE("weights files: as many evaluations as wanted") {
 TEST_CASE("no new weights for too long, or none at all") {
   const scratch_folder at("sidecar");
   auto model = make_model();
-  CHECK(sidecar_evaluator(at / "weights.safetensors", {.timeout = 20ms, .interval = 1ms}).run(model, test_data()).empty());
+  CHECK(sidecar_evaluator{at / "weights.safetensors", {.timeout = 20ms, .interval = 1ms}}.run(model, test_data()).empty());
   model.save_weights(at / "weights.safetensors");
   const auto quiet = [](const sidecar_evaluator::evaluation&) {};
-  CHECK(sidecar_evaluator(at / "weights.safetensors", {.timeout = 20ms, .interval = 1ms}).run(model, test_data(), quiet).size() ==
+  CHECK(sidecar_evaluator{at / "weights.safetensors", {.timeout = 20ms, .interval = 1ms}}.run(model, test_data(), quiet).size() ==
         1);
 }
 
@@ -121,7 +120,7 @@ TEST_CASE("SIGTERM ends it") {
   const scratch_folder at("sidecar");
   auto model = make_model();
   model.save_weights(at / "weights.safetensors");
-  CHECK(sidecar_evaluator(at / "weights.safetensors", {.interval = 1ms})
+  CHECK(sidecar_evaluator{at / "weights.safetensors", {.interval = 1ms}}
             .run(model, test_data(), [](const sidecar_evaluator::evaluation&) { std::raise(SIGTERM); })
             .size() == 1);
 }
@@ -131,16 +130,17 @@ TEST_CASE("weights of another network, damaged snapshots, options that make no s
   auto model = make_model();
   trainer other{sequential<input<28, 28, 1>, flatten, dense<10, softmax>>{}, adam{}, sparse_categorical_crossentropy{}};
   other.save_weights(at / "weights.safetensors");
-  CHECK(contains(error_of([&] { sidecar_evaluator(at / "weights.safetensors").run(model, test_data()); }),
+  CHECK(contains(error_of([&] { sidecar_evaluator{at / "weights.safetensors"}.run(model, test_data()); }),
                  "does not fit the network"));
 
   const fs::path backup = at / "backup", snapshot = backup / "snapshot.safetensors";
-  model.fit(train_data(), backup_and_restore(backup, {.delete_checkpoint = false}), verbose::off);
+  model.fit(train_data(), backup_and_restore{backup, {.delete_checkpoint = false}}, verbose::off);
   auto fresh = make_model();
   fresh.load_weights(snapshot);
   CHECK(std::memcmp(fresh.parameters().data(), model.parameters().data(), model.parameters().size_bytes()) == 0);
   std::fstream(snapshot, std::ios::in | std::ios::out | std::ios::binary).seekp(-100, std::ios::end).put('x').put('y');
-  CHECK(contains(error_of([&] { sidecar_evaluator(snapshot).run(model, test_data()); }), "is damaged: its checksum"));
+  CHECK(contains(error_of([&] { sidecar_evaluator{snapshot}.run(model, test_data()); }), "is damaged: its checksum"));
 
-  CHECK(contains(error_of([] { sidecar_evaluator("weights", {.interval = 0ms}); }), "the interval must be positive"));
+  CHECK(contains(error_of([&] { sidecar_evaluator{"weights", {.interval = 0ms}}.run(model, test_data()); }),
+                 "the interval must be positive"));
 }

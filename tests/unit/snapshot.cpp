@@ -103,12 +103,12 @@ void check_crashes(MakeSource make_source, long steps, backup_options how, Optio
       auto model = make_trainer();
       auto source = make_source();
       CHECK_THROWS_AS(model.fit(source, epochs(3), verbose::off, lower_rate{}, options..., crash_at{step},
-                                backup_and_restore(at.folder, how)),
+                                backup_and_restore{at.folder, how}),
                       crash);
     }
     auto model = make_trainer(2);  // another number of threads
     auto source = make_source();
-    const history past = model.fit(source, epochs(3), verbose::off, lower_rate{}, options..., backup_and_restore(at.folder, how));
+    const history past = model.fit(source, epochs(3), verbose::off, lower_rate{}, options..., backup_and_restore{at.folder, how});
     REQUIRE(weights_of(model) == weights_of(whole));
     REQUIRE(equal(past, expected));
     REQUIRE(model.executor().step() == steps);
@@ -121,7 +121,7 @@ void check_crashes(MakeSource make_source, long steps, backup_options how, Optio
 void interrupt_at_15(const scratch& at) {
   auto model = make_trainer();
   CHECK_THROWS_AS(model.fit(shuffled(), epochs(3), verbose::off, lower_rate{}, crash_at{15},
-                            backup_and_restore(at.folder, {.save_every_epochs = 0, .save_every_batches = 2})),
+                            backup_and_restore{at.folder, {.save_every_epochs = 0, .save_every_batches = 2}}),
                   crash);
   REQUIRE(fs::exists(at.newest));
   REQUIRE(fs::exists(at.previous));
@@ -136,7 +136,7 @@ long go_on(const scratch& at) {
   whole.fit(shuffled(), epochs(3), verbose::off, lower_rate{});
   long step = -1;
   auto model = make_trainer();
-  model.fit(shuffled(), epochs(3), verbose::off, lower_rate{}, first_step{&step}, backup_and_restore(at.folder));
+  model.fit(shuffled(), epochs(3), verbose::off, lower_rate{}, first_step{&step}, backup_and_restore{at.folder});
   CHECK(weights_of(model) == weights_of(whole));
   return step;
 }
@@ -159,7 +159,7 @@ TEST_CASE("fit says where it goes on, unless it is to be silent") {
     auto model = make_trainer();
     const std::ostringstream out;
     std::streambuf* const before = std::cout.rdbuf(out.rdbuf());
-    CHECK_THROWS_AS(model.fit(shuffled(), epochs(3), options..., backup_and_restore(at.folder, {.save_every_batches = 1})),
+    CHECK_THROWS_AS(model.fit(shuffled(), epochs(3), options..., backup_and_restore{at.folder, {.save_every_batches = 1}}),
                     crash);
     std::cout.rdbuf(before);
     return out.str();
@@ -205,10 +205,10 @@ TEST_CASE("the slots of other optimizers: the same, with momentum in double, too
     whole.fit(source(), epochs(2), verbose::off);
     auto first = make();
     CHECK_THROWS_AS(
-        first.fit(source(), epochs(2), verbose::off, crash_at{8}, backup_and_restore(at.folder, {.save_every_batches = 1})),
+        first.fit(source(), epochs(2), verbose::off, crash_at{8}, backup_and_restore{at.folder, {.save_every_batches = 1}}),
         crash);
     auto second = make();
-    second.fit(source(), epochs(2), verbose::off, backup_and_restore(at.folder));
+    second.fit(source(), epochs(2), verbose::off, backup_and_restore{at.folder});
     CHECK(weights_of(second) == weights_of(whole));
   };
   check_a_crash(sgd{.learning_rate = 0.1, .momentum = 0.9}, precision::f64{});
@@ -219,9 +219,9 @@ TEST_CASE("the slots of other optimizers: the same, with momentum in double, too
 TEST_CASE("another size of the batches afterwards: no sample twice, none left out") {
   scratch at;
   auto first = make_trainer(), second = make_trainer();
-  CHECK_THROWS_AS(first.fit(shuffled(), verbose::off, crash_at{3}, backup_and_restore(at.folder, {.save_every_batches = 2})),
+  CHECK_THROWS_AS(first.fit(shuffled(), verbose::off, crash_at{3}, backup_and_restore{at.folder, {.save_every_batches = 2}}),
                   crash);
-  second.fit(some_data() | data::shuffle(75, {.seed = 5}) | data::batch<8>, verbose::off, backup_and_restore(at.folder));
+  second.fit(some_data() | data::shuffle(75, {.seed = 5}) | data::batch<8>, verbose::off, backup_and_restore{at.folder});
   CHECK(second.executor().step() == 2 + 6);  // 75 - 32 samples
 }
 
@@ -230,11 +230,11 @@ TEST_CASE("a learning rate that was set by hand goes on") {
   {
     auto model = make_trainer();
     model.set_learning_rate(0.025);
-    CHECK_THROWS_AS(model.fit(shuffled(), verbose::off, crash_at{3}, backup_and_restore(at.folder, {.save_every_batches = 1})),
+    CHECK_THROWS_AS(model.fit(shuffled(), verbose::off, crash_at{3}, backup_and_restore{at.folder, {.save_every_batches = 1}}),
                     crash);
   }
   auto model = make_trainer();
-  model.fit(shuffled(), verbose::off, backup_and_restore(at.folder));
+  model.fit(shuffled(), verbose::off, backup_and_restore{at.folder});
   CHECK(model.learning_rate() == 0.025);
 }
 
@@ -242,10 +242,10 @@ TEST_CASE("a training that was done need not be done again") {
   scratch at;
   auto model = make_trainer(), again = make_trainer();
   const history past =
-      model.fit(shuffled(), epochs(2), verbose::off, backup_and_restore(at.folder, {.delete_checkpoint = false}));
+      model.fit(shuffled(), epochs(2), verbose::off, backup_and_restore{at.folder, {.delete_checkpoint = false}});
   CHECK(fs::exists(at.newest));
   long step = 0;
-  CHECK(equal(again.fit(shuffled(), epochs(2), verbose::off, first_step{&step}, backup_and_restore(at.folder)), past));
+  CHECK(equal(again.fit(shuffled(), epochs(2), verbose::off, first_step{&step}, backup_and_restore{at.folder}), past));
   CHECK(step == 10);
   CHECK(weights_of(again) == weights_of(model));
 }
@@ -261,9 +261,9 @@ TEST_CASE("early stopping is not forgotten") {
   const history expected = whole.fit(shuffled(), epochs(5), verbose::off, stop{});
   REQUIRE(expected.size() == 2);
   CHECK_THROWS_AS(first.fit(shuffled(), epochs(5), verbose::off, stop{}, crash_at{9},
-                            backup_and_restore(at.folder, {.save_every_batches = 1})),
+                            backup_and_restore{at.folder, {.save_every_batches = 1}}),
                   crash);
-  CHECK(equal(second.fit(shuffled(), epochs(5), verbose::off, backup_and_restore(at.folder)), expected));
+  CHECK(equal(second.fit(shuffled(), epochs(5), verbose::off, backup_and_restore{at.folder}), expected));
   CHECK(weights_of(second) == weights_of(whole));
 }
 
@@ -358,7 +358,7 @@ TEST_CASE("a damaged snapshot: the one before is taken, and a line says so") {
     write(at.previous, good.substr(0, 1000));
     auto model = make_trainer();
     const auto before = weights_of(model);
-    const std::string words = error_of([&] { model.fit(shuffled(), epochs(3), verbose::off, backup_and_restore(at.folder)); });
+    const std::string words = error_of([&] { model.fit(shuffled(), epochs(3), verbose::off, backup_and_restore{at.folder}); });
     CHECK(says(words, at.newest.string() + " is damaged: it is empty, and " + at.previous.string() + " is damaged: its checksum",
                "there is no snapshot left"));
     CHECK(weights_of(model) == before);
@@ -369,7 +369,7 @@ TEST_CASE("a damaged snapshot: the one before is taken, and a line says so") {
     auto model = make_trainer();
     said([&] {
       CHECK_THROWS_AS(
-          model.fit(shuffled(), epochs(3), verbose::off, crash_at{14}, backup_and_restore(at.folder, {.save_every_batches = 1})),
+          model.fit(shuffled(), epochs(3), verbose::off, crash_at{14}, backup_and_restore{at.folder, {.save_every_batches = 1}}),
           crash);
     });
     CHECK(damage_of_snapshot(at.newest).empty());
@@ -399,7 +399,7 @@ TEST_CASE("a snapshot of another training is refused, with both descriptions; no
   const std::string file = at.newest.string();
   const auto refusal = [&](auto&& model, auto&& source) {
     const auto before = weights_of(model);
-    const std::string words = error_of([&] { model.fit(source, epochs(3), verbose::off, backup_and_restore(at.folder)); });
+    const std::string words = error_of([&] { model.fit(source, epochs(3), verbose::off, backup_and_restore{at.folder}); });
     CHECK(weights_of(model) == before);
     CHECK(fs::exists(at.newest));
     return words;
@@ -431,7 +431,7 @@ TEST_CASE("a snapshot of another training is refused, with both descriptions; no
     const auto values = weights_of(model);
     std::vector<safetensor> tensors{safetensor::of("w", {values.size()}, values)};
     write_safetensors(at.newest, tensors);
-    CHECK(says(error_of([&] { model.fit(shuffled(), verbose::off, backup_and_restore(at.folder)); }), file, "damaged"));
+    CHECK(says(error_of([&] { model.fit(shuffled(), verbose::off, backup_and_restore{at.folder}); }), file, "damaged"));
   }
 }
 
@@ -443,7 +443,7 @@ TEST_CASE("a snapshot of a build with other arithmetic is a training that goes o
     std::ostringstream said;
     const auto before = std::clog.rdbuf(said.rdbuf());
     auto model = make_trainer();
-    model.fit(shuffled(), epochs(3), verbose::off, backup_and_restore(at.folder, {.delete_checkpoint = false}));
+    model.fit(shuffled(), epochs(3), verbose::off, backup_and_restore{at.folder, {.delete_checkpoint = false}});
     std::clog.rdbuf(before);
     return said.str();
   };
@@ -465,10 +465,10 @@ TEST_CASE("a folder that cannot be made, wrong numbers") {
   fs::create_directory(at.folder);
   write(at.folder / "file", "");
   auto model = make_trainer();
-  CHECK(says(error_of([&] { model.fit(shuffled(), verbose::off, backup_and_restore(at.folder / "file" / "deeper")); }),
+  CHECK(says(error_of([&] { model.fit(shuffled(), verbose::off, backup_and_restore{at.folder / "file" / "deeper"}); }),
              (at.folder / "file" / "deeper").string()));
-  CHECK(says(error_of([] { backup_and_restore(""); }), "a folder is needed"));
-  CHECK(says(error_of([] { backup_and_restore("x", {.save_every_epochs = -1}); }), "-1"));
+  CHECK(says(error_of([&] { model.fit(shuffled(), verbose::off, backup_and_restore{""}); }), "a folder is needed"));
+  CHECK(says(error_of([&] { model.fit(shuffled(), verbose::off, backup_and_restore{"x", {.save_every_epochs = -1}}); }), "-1"));
 }
 
 namespace {
@@ -480,7 +480,7 @@ struct second_training_at {
   void on_batch_end(training_state& s) {
     if (s.step != step) return;
     auto model = make_trainer();
-    *words = error_of([&] { model.fit(shuffled(), epochs(3), verbose::off, backup_and_restore(folder)); });
+    *words = error_of([&] { model.fit(shuffled(), epochs(3), verbose::off, backup_and_restore{folder}); });
   }
 };
 }  // namespace
@@ -492,7 +492,7 @@ TEST_CASE("two trainings with one folder: the later is told which process uses i
   whole.fit(shuffled(), epochs(3), verbose::off);
   for (const long step : {1L, 8L}) {  // before the first snapshot, and after
     auto model = make_trainer();
-    model.fit(shuffled(), epochs(3), verbose::off, second_training_at{step, at.folder, &words}, backup_and_restore(at.folder));
+    model.fit(shuffled(), epochs(3), verbose::off, second_training_at{step, at.folder, &words}, backup_and_restore{at.folder});
     CHECK(weights_of(model) == weights_of(whole));
     CHECK(words == at.folder.string() + " is in use by process " + std::to_string(io::os::process_id()) + " on " +
                        io::os::host_name() + ": give each training a folder of its own");
@@ -535,7 +535,7 @@ TEST_CASE("SIGTERM: fit saves, returns and says so; and goes on later") {
   for (long step = 1; step <= 15; ++step) {
     CAPTURE(step);
     auto first = make_trainer();
-    backup_and_restore backup(at.folder, {.save_every_epochs = 0});
+    backup_and_restore backup{at.folder, {.save_every_epochs = 0}};
     bool seen = false;
     const history some = first.fit(shuffled(), epochs(3), verbose::off, terminate_at{step}, watch_interruption{&seen}, backup);
     CHECK(backup.interrupted());
@@ -555,7 +555,7 @@ TEST_CASE("SIGTERM: fit saves, returns and says so; and goes on later") {
       }
     };
     auto first = make_trainer(), second = make_trainer();
-    backup_and_restore backup(at.folder);
+    backup_and_restore backup{at.folder};
     CHECK(equal(first.fit(shuffled(), epochs(3), verbose::off, terminate_late{}, backup), expected));
     CHECK(backup.interrupted());
     CHECK(equal(second.fit(shuffled(), epochs(3), verbose::off, backup), expected));
@@ -568,14 +568,14 @@ TEST_CASE("SIGTERM: fit saves, returns and says so; and goes on later") {
       void on_train_end(training_state&) { ::raise(SIGTERM); }
     };
     auto model = make_trainer();
-    backup_and_restore backup(at.folder);
+    backup_and_restore backup{at.folder};
     model.fit(shuffled(), verbose::off, terminate_too_late{}, backup);
     CHECK(!backup.interrupted());
     CHECK(terminations == 1);
   }
   SUBCASE("the handler of before is back, also after an exception") {
     auto model = make_trainer();
-    backup_and_restore backup(at.folder);
+    backup_and_restore backup{at.folder};
     model.fit(shuffled(), verbose::off, backup);
     ::raise(SIGTERM);
     CHECK(terminations == 1);
@@ -586,7 +586,7 @@ TEST_CASE("SIGTERM: fit saves, returns and says so; and goes on later") {
   SUBCASE("where it is ignored, it stays ignored") {
     std::signal(SIGTERM, SIG_IGN);
     auto model = make_trainer();
-    backup_and_restore backup(at.folder);
+    backup_and_restore backup{at.folder};
     model.fit(shuffled(), verbose::off, terminate_at{2}, backup);
     CHECK(model.executor().step() == 5);
     CHECK(!backup.interrupted());
@@ -623,7 +623,7 @@ TEST_CASE("a full disk: an error names the file, and the older snapshots stay") 
     setrlimit(RLIMIT_FSIZE, &little);
     auto model = make_trainer();
     const std::string words = error_of(
-        [&] { model.fit(shuffled(), epochs(3), verbose::off, backup_and_restore(at.folder, {.save_every_batches = 1})); });
+        [&] { model.fit(shuffled(), epochs(3), verbose::off, backup_and_restore{at.folder, {.save_every_batches = 1}}); });
     setrlimit(RLIMIT_FSIZE, &before);
     std::signal(SIGXFSZ, handler);
     CHECK(says(words, "cannot write " + (at.folder / "snapshot.new.safetensors").string() + ": File too large"));
@@ -648,7 +648,7 @@ TEST_CASE("the folder of a training that is killed is free") {
   const pid_t child = ::fork();
   if (child == 0) {
     auto model = make_trainer(1);
-    model.fit(shuffled(), epochs(3), verbose::off, killed_at{12}, backup_and_restore(at.folder));
+    model.fit(shuffled(), epochs(3), verbose::off, killed_at{12}, backup_and_restore{at.folder});
     ::_exit(0);
   }
   int status = 0;
@@ -658,7 +658,7 @@ TEST_CASE("the folder of a training that is killed is free") {
   auto whole = make_trainer(), model = make_trainer();
   whole.fit(shuffled(), epochs(3), verbose::off);
   long step = 0;
-  model.fit(shuffled(), epochs(3), verbose::off, first_step{&step}, backup_and_restore(at.folder));
+  model.fit(shuffled(), epochs(3), verbose::off, first_step{&step}, backup_and_restore{at.folder});
   CHECK(step == 10);
   CHECK(weights_of(model) == weights_of(whole));
   CHECK(!fs::exists(at.folder));
@@ -679,7 +679,7 @@ TEST_CASE("a link in the place of the next snapshot is replaced, not followed") 
   write(at.folder / "letter", "a word");
   auto model = make_trainer();
   model.fit(shuffled(), epochs(1), verbose::off, leave_link{at.folder},
-            backup_and_restore(at.folder, {.delete_checkpoint = false}));
+            backup_and_restore{at.folder, {.delete_checkpoint = false}});
   CHECK(content(at.folder / "letter") == "a word");
   CHECK(fs::is_regular_file(fs::symlink_status(at.newest)));
 }

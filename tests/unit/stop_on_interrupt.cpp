@@ -81,7 +81,7 @@ TEST_CASE("with backup_and_restore the training goes on later, to the same bits"
     return weights_of(model);
   };
   for (const long step : {4L, 6L, 12L}) {
-    backup_and_restore backup(folder.path / "backup");
+    backup_and_restore backup{folder.path / "backup"};
     stop_on_interrupt stops, again;
     user presses{step};
     train(presses, stops, backup);

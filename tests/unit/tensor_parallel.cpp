@@ -360,7 +360,7 @@ TEST_CASE("callbacks, snapshots, freezing and printing work with divided layers"
     trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(3)};
     model.set_trainable("dense", false);
     model.fit(digits | data::shuffle(50) | data::batch<32>, epochs(last), verbosity::off, validation(digits | data::batch<32>),
-              backup_and_restore(folder / name));
+              backup_and_restore{folder / name});
     std::ostringstream text;
     print_plan(model, text);
     return std::pair(std::vector<float>(model.parameters().begin(), model.parameters().end()), text.str());

@@ -336,7 +336,7 @@ TEST_CASE("P12: a training that is started again repeats no sample and loses no 
   const auto attempt = [&](long step) {
     auto model = make<net>(one_device{{.threads = 1, .leaves = leaves}});
     const auto set = some_data(100);
-    backup_and_restore backup(folder.path, {.save_every_batches = 1, .delete_checkpoint = false});
+    backup_and_restore backup{folder.path, {.save_every_batches = 1, .delete_checkpoint = false}};
     const history past = model.fit(set | data::shuffle(100) | data::batch<32>, epochs(3), validation(set | data::batch<20>),
                                    backup, crash_at{step}, verbose::off);
     return result_of(model, past);

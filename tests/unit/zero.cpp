@@ -197,7 +197,7 @@ using of_digits = sequential<input<28, 28, 1>, flatten, dense<16, relu>, dropout
 std::vector<float> trained(const auto& strategy, const std::filesystem::path& folder, int epochs_of_it) {
   trainer model{of_digits{}, averaging{adam{.learning_rate = 0.01}}, sparse_categorical_crossentropy{}, strategy, seed(7)};
   const auto batches = digits() | data::shuffle(80) | data::batch<32>;
-  backup_and_restore backup(folder, {.delete_checkpoint = epochs_of_it == 2});
+  backup_and_restore backup{folder, {.delete_checkpoint = epochs_of_it == 2}};
   if (epochs_of_it == 2)
     model.fit(batches, epochs(2), verbose::off, backup, average_weights{}, validation(digits() | data::batch<30>));
   else

@@ -30,74 +30,72 @@ struct csv_logger_options {
 /// The columns are epoch, from 0, and the values of the first epoch in alphabetical order, or those that the file has; NA where
 /// an epoch lacks one. Each line is in the file when the epoch has ended. Only the chief writes. A training that
 /// backup_and_restore continues goes on in the same file, after the lines of the epochs before. Throws strata::error if the file
-/// cannot be written, and for a separator that is part of a number. A name with a separator in it is written between quotes.
-/// https://keras.io/api/callbacks/csv_logger
-class csv_logger {
-  std::filesystem::path path_;
-  csv_logger_options options_;
-  std::vector<std::string> columns_;
-  bool appends_ = false, continues_line_ = false;  // the file has no line end at its end
+/// cannot be written, and, before the first epoch, for a separator that is part of a number. A name with a separator in it is
+/// written between quotes.  https://keras.io/api/callbacks/csv_logger
+struct csv_logger {
+  std::filesystem::path path;
+  csv_logger_options options{};
 
- public:
-  explicit csv_logger(std::filesystem::path path, csv_logger_options options = {}) : path_(std::move(path)), options_(options) {
-    if (path_.empty()) throw_error("csv_logger: a file name is needed");
-    if (std::string_view("0123456789+-.einfaNA\"\r\n").find(options_.separator) != std::string_view::npos)
-      throw_error({"csv_logger: the separator ", detail::quoted({&options_.separator, 1}), " is a character of the values"});
-  }
+  /// State of a training, not a setting.
+  struct written_so_far {
+    std::vector<std::string> columns{};
+    bool appends = false, continues_line = false;  // the file has no line end at its end
+  } written{};
 
   void on_train_begin(training_state& s, fitted_model& model) {
-    columns_.clear();
-    appends_ = options_.append || s.resumed;
-    continues_line_ = false;
+    if (path.empty()) throw_error("csv_logger: a file name is needed");
+    if (std::string_view("0123456789+-.einfaNA\"\r\n").find(options.separator) != std::string_view::npos)
+      throw_error({"csv_logger: the separator ", detail::quoted({&options.separator, 1}), " is a character of the values"});
+    written = {.appends = options.append || s.resumed};
     if (!model.group().is_chief()) return;
     if (s.resumed) drop_lines_from(s.epoch);
-    if (!appends_) return;
+    if (!written.appends) return;
     const std::string content = content_of_file();
-    columns_ = columns_of(content);
-    continues_line_ = !content.empty() && content.back() != '\n';
+    written.columns = columns_of(content);
+    written.continues_line = !content.empty() && content.back() != '\n';
   }
   void on_epoch_end(training_state& s, fitted_model& model) {
     if (!model.group().is_chief()) return;
-    const bool begins = columns_.empty();
+    const bool begins = written.columns.empty();
     if (begins) {
-      columns_.push_back("epoch");
+      written.columns.push_back("epoch");
       for (const auto& value : s.values) {
-        columns_.push_back(value.first);
-        if (s.skips_validation) columns_.push_back("val_" + value.first);  // of later epochs
+        written.columns.push_back(value.first);
+        if (s.skips_validation) written.columns.push_back("val_" + value.first);  // of later epochs
       }
-      std::sort(columns_.begin() + 1, columns_.end());
-      for (const std::string& column : columns_)
+      std::sort(written.columns.begin() + 1, written.columns.end());
+      for (const std::string& column : written.columns)
         if (column.find_first_of("\r\n") != column.npos)
-          throw_error({"csv_logger: ", detail::quoted(column), " cannot be a column of ", path_.string(),
+          throw_error({"csv_logger: ", detail::quoted(column), " cannot be a column of ", path.string(),
                        ", because it has more than one line"});
     }
     std::error_code failure;
-    if (path_.has_parent_path()) std::filesystem::create_directories(path_.parent_path(), failure);
-    if (failure) throw_error({"csv_logger: cannot make the folder ", path_.parent_path().string(), ": ", failure.message()});
-    std::ofstream file(path_, (appends_ ? std::ios::app : std::ios::trunc) | std::ios::binary);
-    appends_ = true;
-    if (std::exchange(continues_line_, false)) file << '\n';
-    if (begins) write_line(file, columns_);
+    if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failure);
+    if (failure) throw_error({"csv_logger: cannot make the folder ", path.parent_path().string(), ": ", failure.message()});
+    std::ofstream file(path, (written.appends ? std::ios::app : std::ios::trunc) | std::ios::binary);
+    written.appends = true;
+    if (std::exchange(written.continues_line, false)) file << '\n';
+    if (begins) write_line(file, written.columns);
     std::vector<std::string> line{std::to_string(s.epoch)};
-    for (std::size_t i = 1; i < columns_.size(); ++i) {
-      const auto value = s.values.find(columns_[i]);
+    for (std::size_t i = 1; i < written.columns.size(); ++i) {
+      const auto value = s.values.find(written.columns[i]);
       line.push_back(value ? detail::exact_text(*value) : "NA");
     }
     write_line(file, line);
     file.close();
-    if (!file) io::fail_on_file("write", path_, errno);
+    if (!file) io::fail_on_file("write", path, errno);
   }
 
  private:
   /// Between quotes if it has a separator or a quote in it, which is written twice.
   std::string csv_field(const std::string& text) const {
-    if (text.find_first_of({options_.separator, '"'}) == text.npos) return text;
+    if (text.find_first_of({options.separator, '"'}) == text.npos) return text;
     std::string out = "\"";
     for (const char c : text) out.append(c == '"' ? 2 : 1, c);
     return out + '"';
   }
   void write_line(std::ostream& out, const std::vector<std::string>& values) const {
-    for (std::size_t i = 0; i < values.size(); ++i) (i > 0 ? out << options_.separator : out) << csv_field(values[i]);
+    for (std::size_t i = 0; i < values.size(); ++i) (i > 0 ? out << options.separator : out) << csv_field(values[i]);
     out << '\n';
   }
   std::vector<std::string> split(const std::string& line) const {
@@ -107,7 +105,7 @@ class csv_logger {
       if (line[i] == '"') {
         if (!is_quoted && i > 0 && line[i - 1] == '"') all.back() += '"';  // the second of two
         is_quoted = !is_quoted;
-      } else if (line[i] == options_.separator && !is_quoted) {
+      } else if (line[i] == options.separator && !is_quoted) {
         all.emplace_back();
       } else {
         all.back() += line[i];
@@ -117,7 +115,7 @@ class csv_logger {
   /// Empty if the file is not there.
   std::string content_of_file() const {
     std::error_code unknown;
-    return std::filesystem::exists(path_, unknown) ? io::content_of(path_) : std::string();
+    return std::filesystem::exists(path, unknown) ? io::content_of(path) : std::string();
   }
   /// None if the file is not there, or empty.
   std::vector<std::string> columns_of(const std::string& content) const {
@@ -125,7 +123,7 @@ class csv_logger {
     std::string line = content.substr(0, content.find('\n'));
     if (line.ends_with('\r')) line.pop_back();
     std::vector<std::string> columns = split(line);
-    if (columns[0] != "epoch") throw_error({"csv_logger: ", path_.string(), " does not begin with a column 'epoch'"});
+    if (columns[0] != "epoch") throw_error({"csv_logger: ", path.string(), " does not begin with a column 'epoch'"});
     return columns;
   }
   /// The lines of epochs that are trained again.
@@ -138,7 +136,7 @@ class csv_logger {
       const std::string line = content.substr(at, end - at);
       if (at == 0 || (detail::read_exact(split(line)[0], of_line) && of_line < epoch)) kept += line + '\n';
     }
-    if (!content.empty()) io::write_file_atomically(path_, kept);
+    if (!content.empty()) io::write_file_atomically(path, kept);
   }
 };
 static_assert(callback<csv_logger>);

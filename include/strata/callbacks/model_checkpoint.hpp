@@ -29,80 +29,80 @@ struct model_checkpoint_options {
 /// each epoch, counted from 1. The name has to end in .safetensors or, for a file of Keras, in .weights.h5, .keras, .h5 or .hdf5,
 /// with <strata/interop/keras/keras_files.hpp> included; load_weights of a trainer reads such files. Each is complete, or not
 /// there. {batch} is the number of the update, over all epochs. Only the chief writes. Another fit with the same callback goes on
-/// with the best value so far. Throws strata::error for an unknown value, with the known ones, and for a file that cannot be
-/// written. https://keras.io/api/callbacks/model_checkpoint
-class model_checkpoint {
-  std::string pattern_;
-  model_checkpoint_options options_;
-  std::optional<detail::monitored> monitored_;  // of save_best_only
-  std::optional<double> best_;
-  long batches_ = 0;  // of this fit
+/// with the best value so far. Throws strata::error for another name, for an unknown value, with the known ones, and for settings
+/// that make no sense, before the first epoch, and for a file that cannot be written.
+/// https://keras.io/api/callbacks/model_checkpoint
+struct model_checkpoint {
+  std::filesystem::path pattern;
+  model_checkpoint_options options{};
 
- public:
+  /// State of a training, not a setting.
+  struct saved_so_far {
+    std::optional<double> best{};
+    long batches = 0;  // of this fit
+  } saved{};
+
   static constexpr const char* name = "model_checkpoint";
 
-  explicit model_checkpoint(std::filesystem::path pattern, model_checkpoint_options options = {})
-      : pattern_(pattern.string()), options_(std::move(options)), best_(options_.initial_value_threshold) {
-    if (!pattern_.ends_with(".safetensors") && !detail::is_keras_file(pattern_))
-      throw_error({name, ": the name of '", pattern_, "' has to end in .safetensors, .weights.h5, .keras, .h5 or .hdf5"});
-    detail::require_format_of(pattern_);
-    detail::refuse_nan(name, "initial_value_threshold", options_.initial_value_threshold);
-    detail::refuse_negative(name, "save_every_batches", double(options_.save_every_batches));
-    if (!options_.save_best_only) return;
-    monitored_.emplace(name, options_.monitor, options_.mode, 0);
-    if (options_.save_every_batches > 0 && options_.monitor != "loss")
-      throw_error({name, ": with save_every_batches, only the loss of the batch is known, so monitor cannot be '",
-                   options_.monitor, '\''});
-  }
-
-  /// The best value of the file that was saved last, with save_best_only.
-  std::optional<double> best() const { return best_; }
+  /// The best value of the file that was saved last, with save_best_only; before there is one, initial_value_threshold.
+  std::optional<double> best() const { return saved.best ? saved.best : options.initial_value_threshold; }
 
   void on_train_begin(training_state& s) {
-    if (!s.resumed) batches_ = 0;
-    const logs& known = options_.save_every_batches > 0 ? logs{{"loss", 0}} : s.expected;
+    const std::string file = pattern.string();
+    if (!file.ends_with(".safetensors") && !detail::is_keras_file(file))
+      throw_error({name, ": the name of '", file, "' has to end in .safetensors, .weights.h5, .keras, .h5 or .hdf5"});
+    detail::require_format_of(file);
+    detail::refuse_nan(name, "initial_value_threshold", options.initial_value_threshold);
+    detail::refuse_negative(name, "save_every_batches", double(options.save_every_batches));
+    if (options.save_best_only && options.save_every_batches > 0 && options.monitor != "loss")
+      throw_error({name, ": with save_every_batches, only the loss of the batch is known, so monitor cannot be '",
+                   options.monitor, '\''});
+    if (!s.resumed) saved.batches = 0;
+    const logs& known = options.save_every_batches > 0 ? logs{{"loss", 0}} : s.expected;
     if (known.empty()) return;
-    if (monitored_) monitored_->check(known);
+    if (options.save_best_only) watched().check(known);
     (void)file_name(1, 1, known);
   }
   void on_batch_end(training_state& s, fitted_model& model) {
-    if (options_.save_every_batches == 0) return;
-    const auto before = std::exchange(batches_, batches_ + s.batches);
-    if (before / options_.save_every_batches == batches_ / options_.save_every_batches) return;
+    if (options.save_every_batches == 0) return;
+    const auto before = std::exchange(saved.batches, saved.batches + s.batches);
+    if (before / options.save_every_batches == saved.batches / options.save_every_batches) return;
     consider(s, logs{{"loss", s.loss}}, model);
   }
   void on_epoch_end(training_state& s, fitted_model& model) {
-    if (options_.save_every_batches == 0) consider(s, s.values, model);
+    if (options.save_every_batches == 0) consider(s, s.values, model);
   }
 
-  std::string settings() const { return monitored_ ? monitored_->settings() : ""; }
+  std::string settings() const { return options.save_best_only ? watched().settings() : ""; }
   logs state() const {
-    logs out{{"batches", double(batches_)}};
-    detail::put_best(out, best_);
+    logs out{{"batches", double(saved.batches)}};
+    detail::put_best(out, best());
     return out;
   }
   void set_state(const logs& state) {
-    batches_ = detail::count_in(state, "batches");
-    best_ = state.find("best");
+    saved.batches = detail::count_in(state, "batches");
+    saved.best = state.find("best");
   }
 
  private:
+  /// With save_best_only.
+  detail::monitored watched() const { return {name, options.monitor, options.mode, 0}; }
   std::string file_name(int epoch, long batch, const logs& values) const {
     return detail::filled_pattern(
-        pattern_, epoch, batch, values,
-        options_.save_every_batches > 0 ? " (with save_every_batches, only the loss of the batch is known)" : nullptr);
+        pattern.string(), epoch, batch, values,
+        options.save_every_batches > 0 ? " (with save_every_batches, only the loss of the batch is known)" : nullptr);
   }
   void consider(const training_state& s, const logs& values, fitted_model& model) {
-    if (monitored_ && monitored_->is_left_out(s)) return;
+    if (options.save_best_only && watched().is_left_out(s)) return;
     const std::filesystem::path path = file_name(s.epoch + 1, s.step, values);
-    if (monitored_) {
-      const double current = monitored_->of(values);
-      if (!monitored_->is_better(current, best_)) return;
-      best_ = current;
+    if (options.save_best_only) {
+      const double current = watched().of(values);
+      if (!watched().is_better(current, best())) return;
+      saved.best = current;
     }
     if (!model.group().is_chief()) return;
     const announced_work saves(model.group(), "saves weights");
-    if (options_.verbose) std::cout << detail::text_of({"Epoch ", s.epoch + 1, ": saving model to ", path.string(), "\n"});
+    if (options.verbose) std::cout << detail::text_of({"Epoch ", s.epoch + 1, ": saving model to ", path.string(), "\n"});
     std::error_code failure;
     if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failure);
     if (failure) throw_error({name, ": cannot make the folder ", path.parent_path().string(), ": ", failure.message()});

@@ -33,52 +33,51 @@ struct tensor_board_options {
 /// Tags are those of Keras: epoch_loss and epoch_<metric> in logs/run1/train and logs/run1/validation, epoch_learning_rate,
 /// batch_loss, evaluation_<metric>_vs_iterations, dense/kernel/histogram, dense/kernel/gradient, dense/kernel/image. Only the
 /// chief writes, on a thread of its own. A training that backup_and_restore continues writes a new file beside the earlier ones,
-/// which TensorBoard joins. Throws strata::error at the end of an epoch if a file could not be written.
-/// https://keras.io/api/callbacks/tensorboard
-class tensor_board {
+/// which TensorBoard joins. Throws strata::error for a number below 0, before the first epoch, and at the end of an epoch if a
+/// file could not be written.  https://keras.io/api/callbacks/tensorboard
+struct tensor_board {
   using clock = std::chrono::steady_clock;
 
-  std::filesystem::path folder_;
-  tensor_board_options options_;
-  std::unique_ptr<event_file> train_, validation_;
-  clock::time_point epoch_began_{}, batch_began_{};
-  long steps_before_ = 0;
+  std::filesystem::path folder = "logs";
+  tensor_board_options options{};
 
- public:
-  explicit tensor_board(std::filesystem::path folder = "logs", tensor_board_options options = {})
-      : folder_(std::move(folder)), options_(options) {
-    detail::refuse_negative("tensor_board", "histogram_freq", options_.histogram_freq);
-    detail::refuse_negative("tensor_board", "update_every_batches", double(options_.update_every_batches));
-  }
+  /// State of a training, not a setting.
+  struct written_so_far {
+    std::unique_ptr<event_file> train{}, validation{};
+    clock::time_point epoch_began{}, batch_began{};
+    long steps_before = 0;
+  } written{};
 
   void on_train_begin(training_state& s, fitted_model& model) {
-    train_.reset(), validation_.reset();
+    detail::refuse_negative("tensor_board", "histogram_freq", options.histogram_freq);
+    detail::refuse_negative("tensor_board", "update_every_batches", double(options.update_every_batches));
+    written = {};
     keep_gradients(s, model);
-    if (options_.write_graph && model.group().is_chief())
-      opened(train_, "train").graph(detail::network_graph(model.view()).bytes());
+    if (options.write_graph && model.group().is_chief())
+      opened(written.train, "train").graph(detail::network_graph(model.view()).bytes());
   }
   void on_epoch_begin(training_state& s, fitted_model& model) {
     keep_gradients(s, model);
-    epoch_began_ = clock::now();
-    steps_before_ = s.step;
+    written.epoch_began = clock::now();
+    written.steps_before = s.step;
   }
   void on_batch_begin(training_state&) {
-    if (options_.update_every_batches > 0 && options_.write_steps_per_second) batch_began_ = clock::now();
+    if (options.update_every_batches > 0 && options.write_steps_per_second) written.batch_began = clock::now();
   }
   void on_batch_end(training_state& s, fitted_model& model) {
-    if (options_.update_every_batches == 0 || !s.reaches_multiple_of(options_.update_every_batches) || !model.group().is_chief())
+    if (options.update_every_batches == 0 || !s.reaches_multiple_of(options.update_every_batches) || !model.group().is_chief())
       return;
-    event_file& file = opened(train_, "train");
+    event_file& file = opened(written.train, "train");
     file.scalar("batch_loss", s.loss, s.step);
-    if (options_.write_steps_per_second)
-      file.scalar("batch_steps_per_second", double(s.batches) / seconds_since(batch_began_), s.step);
+    if (options.write_steps_per_second)
+      file.scalar("batch_steps_per_second", double(s.batches) / seconds_since(written.batch_began), s.step);
   }
   void on_epoch_end(training_state& s, fitted_model& model) {
     if (!model.group().is_chief()) return;
-    event_file& train = opened(train_, "train");
+    event_file& train = opened(written.train, "train");
     for (const auto& [name, value] : s.values) {
       if (name.starts_with("val_")) {
-        event_file& validation = opened(validation_, "validation");
+        event_file& validation = opened(written.validation, "validation");
         validation.scalar("epoch_" + name.substr(4), value, s.epoch);
         validation.scalar("evaluation_" + name.substr(4) + "_vs_iterations", value, s.step);
       } else if (name != "learning_rate") {
@@ -86,24 +85,24 @@ class tensor_board {
       }
     }
     train.scalar("epoch_learning_rate", s.learning_rate, s.epoch);
-    if (options_.write_steps_per_second)
-      train.scalar("epoch_steps_per_second", double(s.step - steps_before_) / seconds_since(epoch_began_), s.epoch);
+    if (options.write_steps_per_second)
+      train.scalar("epoch_steps_per_second", double(s.step - written.steps_before) / seconds_since(written.epoch_began), s.epoch);
     if (has_histograms(s)) write_weights(train, s.epoch, model);
     train.flush();
-    if (validation_) validation_->flush();
+    if (written.validation) written.validation->flush();
   }
-  void on_train_end(training_state&) { train_.reset(), validation_.reset(); }
+  void on_train_end(training_state&) { written.train.reset(), written.validation.reset(); }
 
  private:
   event_file& opened(std::unique_ptr<event_file>& file, const char* name) const {
-    if (!file) file = std::make_unique<event_file>(folder_ / name);
+    if (!file) file = std::make_unique<event_file>(folder / name);
     return *file;
   }
   bool has_histograms(const training_state& s) const {
-    return options_.histogram_freq > 0 && s.epoch % options_.histogram_freq == 0;
+    return options.histogram_freq > 0 && s.epoch % options.histogram_freq == 0;
   }
   void keep_gradients(const training_state& s, fitted_model& model) const {
-    if (options_.write_grads && model.group().is_chief()) model.keep_gradients(has_histograms(s));
+    if (options.write_grads && model.group().is_chief()) model.keep_gradients(has_histograms(s));
   }
   static double seconds_since(clock::time_point then) { return std::chrono::duration<double>(clock::now() - then).count(); }
 
@@ -116,7 +115,7 @@ class tensor_board {
     for (const named_array& a : model.weights()) {
       read(a);
       file.histogram(a.name + "/histogram", values, epoch);
-      if (options_.write_images) write_image(file, epoch, a, values);
+      if (options.write_images) write_image(file, epoch, a, values);
     }
     for (const named_array& a : model.gradients()) {
       read(a);

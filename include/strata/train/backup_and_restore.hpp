@@ -43,35 +43,40 @@ struct backup_options {
 ///
 /// While fit runs, the folder belongs to it: another training that uses it, in any process, is an error that names the host and
 /// the process. A snapshot replaces the previous one when it is complete; the previous one is kept as well. If the newest is
-/// damaged, a line on standard error says so, the file is renamed, and the previous one is used. Throws strata::error if both are
-/// damaged, if the snapshot belongs to another training, and if one cannot be written; the older ones stay.
-/// https://keras.io/api/callbacks/backup_and_restore
-class backup_and_restore {
- public:
-  explicit backup_and_restore(std::filesystem::path folder, backup_options options = {})
-      : folder_(std::move(folder)), files_(folder_ / "snapshot.safetensors"), options_(options) {
-    if (folder_.empty()) throw_error("backup_and_restore: a folder is needed");
-    if (options_.save_every_epochs < 0 || options_.save_every_batches < 0)
-      throw_error({"backup_and_restore: save_every_epochs is ", options_.save_every_epochs, " and save_every_batches ",
-                   options_.save_every_batches, ", but neither may be negative"});
-  }
+/// damaged, a line on standard error says so, the file is renamed, and the previous one is used. Throws strata::error for
+/// settings that make no sense, before the first epoch, if both are damaged, if the snapshot belongs to another training, and if
+/// one cannot be written; the older ones stay.  https://keras.io/api/callbacks/backup_and_restore
+struct backup_and_restore {
+  std::filesystem::path folder;
+  backup_options options{};
+
+  /// State of a training, not a setting.
+  struct state_of_fit {
+    bool interrupted = false;
+    detail::termination_watch* watch = nullptr;  // owned by the session: it ends with fit
+    io::lock_file* lock = nullptr;               // likewise; the chief holds it
+  } fit{};
 
   /// Whether the last fit ended early, because this process or another one of the training got SIGTERM. All is saved.
-  bool interrupted() const { return interrupted_; }
+  bool interrupted() const { return fit.interrupted; }
 
   /// The files of the newest snapshot and of the previous one.
-  std::filesystem::path newest() const { return files_.newest(); }
-  std::filesystem::path previous() const { return files_.previous(); }
+  std::filesystem::path newest() const { return files().newest(); }
+  std::filesystem::path previous() const { return files().previous(); }
 
   // The hooks of a session_callback.
 
   void restore(training_session& session) {
-    interrupted_ = false;
+    if (folder.empty()) throw_error("backup_and_restore: a folder is needed");
+    if (options.save_every_epochs < 0 || options.save_every_batches < 0)
+      throw_error({"backup_and_restore: save_every_epochs is ", options.save_every_epochs, " and save_every_batches ",
+                   options.save_every_batches, ", but neither may be negative"});
+    fit.interrupted = false;
     auto watch = std::make_shared<detail::termination_watch>();
-    watch_ = watch.get();
+    fit.watch = watch.get();
     session.keep(std::move(watch));
     auto lock = std::make_shared<io::lock_file>();
-    lock_ = lock.get();
+    fit.lock = lock.get();
     session.keep(std::move(lock));
     session.group.vote(false);
     if (session.group.is_late()) return;  // late_workers receives the state from the others
@@ -100,7 +105,7 @@ class backup_and_restore {
 
   void after_step(training_session& session) {
     session.group.vote(asked_to_stop(session));
-    const long every = options_.save_every_batches;
+    const long every = options.save_every_batches;
     if (session.group.vote_result())
       interrupt(session);
     else if (every > 0 && session.state.reaches_multiple_of(every))
@@ -108,7 +113,7 @@ class backup_and_restore {
   }
 
   void after_epoch(training_session& session) {
-    const int every = options_.save_every_epochs;
+    const int every = options.save_every_epochs;
     if (session.group.any(asked_to_stop(session)))
       interrupt(session);
     else if (every > 0 && (session.state.epoch + 1) % every == 0)
@@ -116,44 +121,45 @@ class backup_and_restore {
   }
 
   void after_training(training_session& session) {
-    if (interrupted_ || !options_.delete_checkpoint || !session.group.is_chief()) return;
-    files_.remove_all();
-    lock_->release();
+    if (fit.interrupted || !options.delete_checkpoint || !session.group.is_chief()) return;
+    files().remove_all();
+    fit.lock->release();
     std::error_code ignored;
-    std::filesystem::remove(folder_, ignored);  // if nothing else is in it
+    std::filesystem::remove(folder, ignored);  // if nothing else is in it
   }
 
  private:
-  bool asked_to_stop(const training_session& session) const { return watch_->requested() || session.state.asked_to_stop; }
+  io::snapshot_files files() const { return io::snapshot_files(folder / "snapshot.safetensors"); }
+  bool asked_to_stop(const training_session& session) const { return fit.watch->requested() || session.state.asked_to_stop; }
 
-  void save(resumable_fit& fit, any_process_group& group) {
-    fit.drop_rounding_errors();  // a training that resumes from this snapshot starts without them, too
-    fit.collect_slices();
+  void save(resumable_fit& saved, any_process_group& group) {
+    saved.drop_rounding_errors();  // a training that resumes from this snapshot starts without them, too
+    saved.collect_slices();
     if (!group.is_chief()) return;
     const announced_work saves(group, "saves a snapshot");
-    if (!*lock_) hold_folder();  // the chief that began is gone, and this process has become it
-    detail::write_unfinished_snapshot(files_.unfinished(), fit);
-    files_.replace();
+    if (!*fit.lock) hold_folder();  // the chief that began is gone, and this process has become it
+    detail::write_unfinished_snapshot(files().unfinished(), saved);
+    files().replace();
   }
 
   /// Throws strata::error if another training uses the folder, or if it cannot be made.
   void hold_folder() const {
     std::error_code failure;
-    std::filesystem::create_directories(folder_, failure);
-    if (failure) throw_error({"cannot make the folder ", folder_.string(), ": ", failure.message()});
-    files_.hold(*lock_, folder_);
+    std::filesystem::create_directories(folder, failure);
+    if (failure) throw_error({"cannot make the folder ", folder.string(), ": ", failure.message()});
+    files().hold(*fit.lock, folder);
   }
 
   void interrupt(training_session& session) {
     save(session.fit, session.group);
     session.group.barrier();  // no process ends before the chief has saved
-    watch_->acknowledge();
-    interrupted_ = session.state.interrupted = session.state.stop_training = true;
+    fit.watch->acknowledge();
+    fit.interrupted = session.state.interrupted = session.state.stop_training = true;
   }
 
   /// Reads the arrays of the newest undamaged snapshot, and returns its metadata. Empty if there is no snapshot.
-  std::string read_newest(resumable_fit& fit) {
-    const auto [file, damages] = files_.recover([](const std::filesystem::path& each) {
+  std::string read_newest(resumable_fit& restored) {
+    const auto [file, damages] = files().recover([](const std::filesystem::path& each) {
       const std::string damage = damage_of_snapshot(each);
       return damage.empty() ? damage : detail::text_of({each.string(), " is damaged: ", damage});
     });
@@ -162,7 +168,7 @@ class backup_and_restore {
           {damages, ": there is no snapshot left to continue from (without these files the training starts from the beginning)"});
     if (file.empty()) return {};
     if (!damages.empty()) std::cerr << damages << "; the training continues from " << file.string() << std::endl;
-    return detail::packed(load_snapshot(file, fit));
+    return detail::packed(load_snapshot(file, restored));
   }
 
   /// All processes get the text of the chief.
@@ -172,13 +178,6 @@ class backup_and_restore {
     text.resize(std::size_t(size));
     group.broadcast(std::as_writable_bytes(std::span(text)));
   }
-
-  std::filesystem::path folder_;
-  io::snapshot_files files_;
-  backup_options options_;
-  bool interrupted_ = false;
-  detail::termination_watch* watch_ = nullptr;  // owned by the session: it ends with fit
-  io::lock_file* lock_ = nullptr;               // likewise; the chief holds it
 };
 static_assert(session_callback<backup_and_restore>);
 

@@ -34,8 +34,10 @@ struct sidecar_options {
 /// weights that are replaced during an evaluation are skipped. It ends when the file is removed (backup_and_restore does so at
 /// the end of a training), at SIGTERM, or as the options say. Without a timeout it waits for the file without a limit.
 /// https://www.tensorflow.org/api_docs/python/tf/keras/utils/SidecarEvaluator
-class sidecar_evaluator {
- public:
+struct sidecar_evaluator {
+  std::filesystem::path weights;  // the file need not exist yet
+  sidecar_options options{};
+
   /// The result for one set of weights.
   struct evaluation {
     std::optional<long> step;  // of the training, if the file is a snapshot
@@ -48,50 +50,45 @@ class sidecar_evaluator {
     }
   };
 
-  /// The file need not exist yet.
-  explicit sidecar_evaluator(std::filesystem::path weights, sidecar_options options = {})
-      : file_(std::move(weights)), options_(options) {
-    if (options_.max_evaluations < 0 || options_.timeout.count() < 0 || options_.interval.count() <= 0)
-      throw_error({"sidecar_evaluator: max_evaluations is ", options_.max_evaluations, ", timeout ", options_.timeout.count(),
-                   " ms and interval ", options_.interval.count(),
-                   " ms, but the interval must be positive and the others must not be negative"});
-  }
-
   /// Returns all evaluations, and calls `each` after each of them; the default prints it.
-  /// Throws strata::error if the weights are damaged, or belong to another model.
+  /// Throws strata::error for settings that make no sense, and if the weights are damaged, or belong to another model.
   template <class Trainer, class Source>
   std::vector<evaluation> run(Trainer& model, Source&& source, const std::function<void(const evaluation&)>& each = print) {
+    if (options.max_evaluations < 0 || options.timeout.count() < 0 || options.interval.count() <= 0)
+      throw_error({"sidecar_evaluator: max_evaluations is ", options.max_evaluations, ", timeout ", options.timeout.count(),
+                   " ms and interval ", options.interval.count(),
+                   " ms, but the interval must be positive and the others must not be negative"});
     using clock = std::chrono::steady_clock;
     detail::termination_watch termination;
     std::vector<evaluation> all;
     std::optional<version> tried;
     int looks_in_vain = 0;
     for (auto last = clock::now(); !termination.requested();) {
-      const std::optional<version> now = version_of(file_);
+      const std::optional<version> now = version_of(weights);
       // Between two renames of backup_and_restore the file does not exist, but the snapshot before it does.
-      looks_in_vain = tried && !now && !std::filesystem::exists(detail::snapshot_before(file_)) ? looks_in_vain + 1 : 0;
+      looks_in_vain = tried && !now && !std::filesystem::exists(detail::snapshot_before(weights)) ? looks_in_vain + 1 : 0;
       if (looks_in_vain > 1) return all;
       if (now && now != tried) {
         evaluation one;
         STRATA_TRY {
           one.step = step_of_snapshot();
-          model.load_weights(file_);
-          if (version_of(file_) != now) continue;  // the step may be that of the former file
+          model.load_weights(weights);
+          if (version_of(weights) != now) continue;  // the step may be that of the former file
         }
         STRATA_CATCH(const error& failure) {
-          if (version_of(file_) != now) continue;  // the file was replaced or removed meanwhile
+          if (version_of(weights) != now) continue;  // the file was replaced or removed meanwhile
           STRATA_THROW_AGAIN;
         }
         tried = now;
         one.values = model.evaluate(source);
         if (each) each(one);
         all.push_back(std::move(one));
-        if (options_.max_evaluations > 0 && int(all.size()) >= options_.max_evaluations) return all;
+        if (options.max_evaluations > 0 && int(all.size()) >= options.max_evaluations) return all;
         last = clock::now();
-      } else if (options_.timeout.count() > 0 && clock::now() - last >= options_.timeout) {
+      } else if (options.timeout.count() > 0 && clock::now() - last >= options.timeout) {
         return all;
       } else {
-        std::this_thread::sleep_for(options_.interval);
+        std::this_thread::sleep_for(options.interval);
       }
     }
     termination.acknowledge();
@@ -110,13 +107,10 @@ class sidecar_evaluator {
     return version{status.number, status.size, status.modified};
   }
   std::optional<long> step_of_snapshot() const {
-    const safetensors_file opened(file_);
+    const safetensors_file opened(weights);
     if (!opened.metadata().contains(detail::snapshot_version_key)) return {};
-    return detail::position_of(opened.metadata(), file_.string()).step;
+    return detail::position_of(opened.metadata(), weights.string()).step;
   }
-
-  std::filesystem::path file_;
-  sidecar_options options_;
 };
 
 }  // namespace strata
