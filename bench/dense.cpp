@@ -69,7 +69,7 @@ void steps(const char* name, const settings& s) {
 
 /// Forward, weight gradient and input gradient of one layer.
 template <int K, int N, class Activation>
-void layer(const settings& s, std::initializer_list<int> counts) {
+void row_of_layer(const settings& s, std::initializer_list<int> counts) {
   constexpr dense_settings S{N};
   using Op = std::conditional_t<std::is_same_v<Activation, linear>, affine<S>, fused<affine<S>, Activation>>;
   using kernel = strata::kernel<cpu, Op, precision::f32, shape{K}>;
@@ -134,21 +134,21 @@ int main(int argc, char** argv) {
   }
   if (layers) {
     std::printf("%% of the peak: samples: forward, weight gradient stored, added, input gradient\n");
-    layer<784, 64, relu>(s, {1, 8, 16, 32, 64, 128});
-    layer<784, 128, relu>(s, {1, 8, 16, 32, 64, 128});
-    layer<64, 64, relu>(s, {1, 8, 16, 32, 64, 128});
-    layer<64, 10, linear>(s, {1, 8, 16, 32, 64, 128});
-    layer<128, 10, linear>(s, {1, 8, 16, 32, 64, 128});
-    layer<512, 10, linear>(s, {1, 8, 16, 32, 64, 128});
-    layer<512, 512, relu>(s, {1, 8, 16, 32, 64, 128});
-    layer<784, 512, relu>(s, {1, 8, 16, 32, 64, 128});
-    layer<1600, 64, relu>(s, {1, 8, 16, 32, 64, 128});
-    layer<1024, 2048, relu>(s, {1, 8, 16, 32, 64, 128});
-    layer<2048, 2048, relu>(s, {1, 8, 16, 32, 64, 128});
-    layer<2048, 100, linear>(s, {1, 8, 16, 32, 64, 128});
-    layer<784, 256, relu>(s, {1, 8, 16, 32, 64, 128});
-    layer<32, 256, relu>(s, {1, 8, 16, 32, 64, 128});
-    layer<256, 32, relu>(s, {1, 8, 16, 32, 64, 128});
-    layer<101, 37, relu>(s, {1, 7, 13, 37, 64, 128});
+    row_of_layer<784, 64, relu>(s, {1, 8, 16, 32, 64, 128});
+    row_of_layer<784, 128, relu>(s, {1, 8, 16, 32, 64, 128});
+    row_of_layer<64, 64, relu>(s, {1, 8, 16, 32, 64, 128});
+    row_of_layer<64, 10, linear>(s, {1, 8, 16, 32, 64, 128});
+    row_of_layer<128, 10, linear>(s, {1, 8, 16, 32, 64, 128});
+    row_of_layer<512, 10, linear>(s, {1, 8, 16, 32, 64, 128});
+    row_of_layer<512, 512, relu>(s, {1, 8, 16, 32, 64, 128});
+    row_of_layer<784, 512, relu>(s, {1, 8, 16, 32, 64, 128});
+    row_of_layer<1600, 64, relu>(s, {1, 8, 16, 32, 64, 128});
+    row_of_layer<1024, 2048, relu>(s, {1, 8, 16, 32, 64, 128});
+    row_of_layer<2048, 2048, relu>(s, {1, 8, 16, 32, 64, 128});
+    row_of_layer<2048, 100, linear>(s, {1, 8, 16, 32, 64, 128});
+    row_of_layer<784, 256, relu>(s, {1, 8, 16, 32, 64, 128});
+    row_of_layer<32, 256, relu>(s, {1, 8, 16, 32, 64, 128});
+    row_of_layer<256, 32, relu>(s, {1, 8, 16, 32, 64, 128});
+    row_of_layer<101, 37, relu>(s, {1, 7, 13, 37, 64, 128});
   }
 }
