@@ -103,3 +103,13 @@ if(CUDAToolkit_FOUND)
 else()
   strata_part(cuda the_CUDA_Toolkit)
 endif()
+
+# strata::emulated_cuda: GPUs that a program emulates, for tests.
+find_library(strata_BOOST_CONTEXT boost_context)
+mark_as_advanced(strata_BOOST_CONTEXT)
+if(strata_BOOST_CONTEXT)
+  strata_part(emulated_cuda "" "${strata_BOOST_CONTEXT}")
+  target_include_directories(strata::emulated_cuda INTERFACE "${strata_INCLUDE_DIR}/strata_emulated_cuda")
+else()
+  strata_part(emulated_cuda Boost.Context)
+endif()

@@ -73,8 +73,8 @@ with tempfile.TemporaryDirectory() as folder:
     include = "#include <strata/cuda/machine/machine.hpp>\n"
     pathlib.Path(f"{folder}/a.cu").write_text(include)
     pathlib.Path(f"{folder}/b.cpp").write_text(include + "int main() {}\n")
-    compiled = [subprocess.run([compiler, "-std=c++20", f"-I{ROOT}/include", "-c", source, "-o", f"{folder}/{source}.o"], cwd=folder).returncode
-                for compiler, source in ((nvcc, "a.cu"), ("g++", "b.cpp"))]
+    compiled = [subprocess.run([compiler, "-std=c++20", f"-I{ROOT}/include", *more, "-c", source, "-o", f"{folder}/{source}.o"], cwd=folder).returncode
+                for compiler, source, more in ((nvcc, "a.cu", []), ("g++", "b.cpp", [f"-I{ROOT}/include/strata_emulated_cuda"]))]
     done = subprocess.run([nvcc, "a.cu.o", "b.cpp.o", "-o", "mixed", "-lboost_context"], cwd=folder, capture_output=True, text=True)
     check(compiled == [0, 0] and done.returncode != 0 and "a_program_mixes_files_of_nvcc_and_of_other_compilers" in done.stderr,
           "files of nvcc and of another compiler do not link", done.stderr)

@@ -1,4 +1,4 @@
-# needs: grpc protozero boost_context
+# needs: grpc protozero emulated_cuda
 """Processes with emulated GPUs: they train to the bits of one GPU, or with sums of NCCL to nearly its loss, and say what went wrong
 when something does."""
 import functools, random, sys, time

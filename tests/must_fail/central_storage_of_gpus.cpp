@@ -1,6 +1,6 @@
 // error: wrong_argument<.*gpus.*because<.*central_storage_takes_cpus_and_gpus_are_for_mirrored>
 // whole program
-// needs: boost_context
+// needs: emulated_cuda
 #include <strata/distribute/mirrored.hpp>
 
 #include <strata/cuda/cuda.hpp>

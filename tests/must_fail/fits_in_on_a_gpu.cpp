@@ -1,6 +1,6 @@
 // error: activations_cannot_be_computed_again<.*in_bytes<8388608>.*because<.*a_GPU_computes_all_samples_of_a_batch_at_once_take_smaller_batches>
 // whole program
-// needs: boost_context
+// needs: emulated_cuda
 #include <strata/program/fits_in.hpp>
 
 #include <strata/cuda/cuda.hpp>

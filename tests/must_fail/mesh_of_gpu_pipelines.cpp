@@ -1,6 +1,6 @@
 // error: wrong_argument<.*cuda.*because<.*the_ranks_of_a_mesh_compute_on_the_cpu>
 // whole program
-// needs: boost_context
+// needs: emulated_cuda
 #include <strata/cuda/places.hpp>
 #include <strata/distribute/mesh.hpp>
 #include <strata/strata.hpp>

@@ -1,6 +1,6 @@
 // error: wrong_argument<.*gpu.*because<.*after_its_devices_mirrored_takes_options_of_their_backend>
 // whole program
-// needs: boost_context
+// needs: emulated_cuda
 #include <strata/distribute/mirrored.hpp>
 
 #include <strata/cuda/cuda.hpp>

@@ -1,6 +1,6 @@
 // error: wrong_argument<.*zero<1>.*because<.*zero_divides_state_among_processes_on_CPUs_and_each_GPU_keeps_a_copy>
 // whole program
-// needs: boost_context
+// needs: emulated_cuda
 #include <strata/distribute/mirrored.hpp>
 
 #include <strata/cuda/cuda.hpp>

@@ -1,6 +1,6 @@
 // error: wrong_argument<.*gpu.*because<.*mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4>
 // whole program
-// needs: boost_context
+// needs: emulated_cuda
 #include <strata/distribute/mirrored.hpp>
 
 #include <strata/cuda/cuda.hpp>

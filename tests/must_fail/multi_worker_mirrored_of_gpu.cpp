@@ -1,6 +1,6 @@
 // error: wrong_argument<.*tf_config, .*gpu>.*because<.*devices_are_a_list_such_as_gpus_which_comes_after_the_resolver>
 // whole program
-// needs: grpc protozero boost_context
+// needs: grpc protozero emulated_cuda
 #include <strata/distribute/multi_worker_mirrored.hpp>
 
 #include <strata/cuda/cuda.hpp>

@@ -1,6 +1,6 @@
 // error: wrong_argument<.*fastest.*because<.*one_device_takes_compute_options_or_a_device_such_as_gpu_0_and_its_options>
 // whole program
-// needs: boost_context
+// needs: emulated_cuda
 #include <strata/distribute/one_device.hpp>
 
 #include <strata/cuda/cuda.hpp>

@@ -1,5 +1,5 @@
 // error: missing_device<.*device<1>.*because<.*the_strategy_has_no_such_device_give_placed_more_thread_groups_or_gpus>
-// needs: boost_context
+// needs: emulated_cuda
 // whole program
 #include <strata/cuda/places.hpp>
 #include <strata/strata.hpp>

@@ -1,6 +1,6 @@
 // error: wrong_argument<.*gpu.*because<.*a_device_belongs_to_a_strategy_write_one_device_of_gpu_0_or_mirrored_of_gpus>
 // whole program
-// needs: boost_context
+// needs: emulated_cuda
 #include <strata/cuda/cuda.hpp>
 #include <strata/strata.hpp>
 

@@ -31,7 +31,7 @@ need_library() {
   case $1 in
     libzip) need '<zip.h>' libzip-dev 'NPZ files, Keras files' ;;
     hdf5) need '<hdf5.h>' libhdf5-dev 'Keras files' "$(find_gxx)" $(pkg-config --cflags hdf5 2>/dev/null) ;;
-    boost_context) need '/usr/lib/*-linux-gnu*/libboost_context.so' libboost-context-dev 'emulated GPUs' ;;
+    emulated_cuda) need '/usr/lib/*-linux-gnu*/libboost_context.so' libboost-context-dev 'emulated GPUs' ;;
     spdlog) need '<spdlog/spdlog.h>' libspdlog-dev 'logs' ;;
     libpng) need '<png.h>' libpng-dev 'PNG files' ;;
     libjpeg) need '<jpeglib.h>' libjpeg-dev 'JPEG files' ;;

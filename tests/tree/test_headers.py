@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 HEADERS = Path(__file__).resolve().parents[2] / "include/strata"
+EMULATED = HEADERS.parent / "strata_emulated_cuda/strata"
 FORBIDDEN = {
     # Deadlines are on the steady clock, so that setting the clock changes none of them. TensorBoard shows the time of each value.
     "no header but interop/event_file.hpp reads the time of day":
@@ -21,11 +22,12 @@ FORBIDDEN = {
     "errors are thrown by throw_error": re.compile(r"^(?!\s*//).*\bthrow (strata::)?error\b"),
 }
 
-lines = [(f"{file.relative_to(HEADERS)}:{number}: {line.strip()}", line)
-         for file in sorted(HEADERS.rglob("*.[hi]pp"))
+lines = [(f"{file.relative_to(folder)}:{number}: {line.strip()}", line)
+         for folder in (HEADERS, EMULATED)
+         for file in sorted(folder.rglob("*.[hi]pp"))
          for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1)]
 failed = 0
-print(f"1..{len(FORBIDDEN) + 1}")
+print(f"1..{len(FORBIDDEN) + 2}")
 for count, (rule, pattern) in enumerate(FORBIDDEN.items(), 1):
     found = [place for place, line in lines if pattern.search(line) and place.split(":")[0] not in rule]
     failed += bool(found)
@@ -44,4 +46,12 @@ for compiler in filter(shutil.which, ["g++", "clang++"]):
             print("#", compiler, *flags, says)
 failed += not held
 print("ok" if held else "not ok", f"{len(FORBIDDEN) + 1} - no header compiles where the compiler takes all numbers for finite")
+
+said = {compiler: subprocess.run([compiler, "-std=c++20", "-E", "-o", "/dev/null", f"-I{HEADERS.parent}", HEADERS / "cuda/cuda.hpp"],
+                                 capture_output=True, text=True).stderr for compiler in filter(shutil.which, ["g++", "clang++"])}
+other = [text for text in said.values() if "GPUs need nvcc or, emulated, -I strata/include/strata_emulated_cuda: docs/cuda.md" not in text]
+failed += bool(other)
+for text in other:
+    print("#", text)
+print("not ok" if other else "ok", f"{len(FORBIDDEN) + 2} - GPUs are emulated only where their folder is an include path")
 sys.exit(bool(failed))

@@ -6,6 +6,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "include/strata"
+# Lies over that folder where GPUs are emulated.
+EMULATED = ROOT / "include/strata_emulated_cuda/strata"
 INCLUDE = re.compile(r"^\s*(?:/\*.*?\*/\s*)*#\s*include\s*([<\"][^>\"]+[>\"]|\w+)", re.M)
 # What may be included as a macro: the engine of a backend that the program has included, see cpu/cpu.hpp.
 ENGINES = re.compile(r"STRATA_CPU_\w+_ENGINE")
@@ -30,7 +32,7 @@ LEFT_OUT = {
 
 def read_headers():
     """{file: [what it includes, as it is written]}"""
-    files = {f.relative_to(HEADERS).as_posix(): f for f in sorted(HEADERS.rglob("*")) if f.suffix in (".hpp", ".ipp", ".cuh")}
+    files = {f.relative_to(folder).as_posix(): f for folder in (HEADERS, EMULATED) for f in sorted(folder.rglob("*")) if f.suffix in (".hpp", ".ipp", ".cuh")}
     return {name: INCLUDE.findall(file.read_text(encoding="utf-8")) for name, file in files.items()}
 
 
@@ -118,7 +120,7 @@ def main():
     fixed += [f"{' -> '.join(c)} is gone: take it off the list" for c in KNOWN_CIRCLES if c not in found]
     results.add("what tests/tree/test_includes.py excuses is still there", fixed)
 
-    needs = {h for h in headers if re.search(r"^// needs:", "\n".join((HEADERS / h).read_text().split("\n", 10)[:10]), re.M)}
+    needs = {f.relative_to(HEADERS).as_posix() for f in HEADERS.rglob("*.hpp") if re.search(r"^// needs:", "\n".join(f.read_text().split("\n", 10)[:10]), re.M)}
     public = {
         "strata.hpp": {h for h in headers if h.split("/")[0] in ("layers", "initializers", "losses", "metrics", "optimizers") and h.count("/") == 1},
         "data.hpp": {h for h in headers if h.startswith("data/") and not h.startswith("data/core/")},

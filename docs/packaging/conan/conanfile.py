@@ -43,6 +43,7 @@ class Strata(ConanFile):
     def package(self):
         source, to = Path(self.source_folder), Path(self.package_folder)
         copy(self, "strata/*", source / "include", to / "include")
+        copy(self, "strata_emulated_cuda/*", source / "include", to / "include")
         copy(self, "LICENSE", source, to / "licenses")
 
     def package_info(self):

@@ -1,5 +1,4 @@
 // auto_device: the GPUs of this machine where there are some, else its CPU. The file that has the trainer is compiled by nvcc.
-// needs: boost_context
 #pragma once
 #include <functional>
 #include <iostream>

@@ -1,6 +1,5 @@
 // GPUs: `one_device{gpu(0)}`, `mirrored{gpus()}`. Files that include it are compiled by nvcc; other compilers emulate devices,
 // for tests. Include it after or before <strata/strata.hpp>.
-// needs: boost_context
 #pragma once
 #ifdef _WIN32
 #error "GPUs, and emulated ones, need Linux: on Windows networks compute on the cores of the processor, with strata/strata.hpp"

@@ -1,5 +1,4 @@
 // Layers of one network on several GPUs: `placed{gpu(0), gpu(1)}` and `gpu_pipeline<balanced<2>, micro_batches<4>>{}`.
-// needs: boost_context
 #pragma once
 #include <concepts>
 #include <cstddef>

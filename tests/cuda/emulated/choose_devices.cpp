@@ -1,5 +1,5 @@
 // Which devices compute: auto_device chooses GPUs where there are some, else the CPU; a predictor can use a GPU.
-// needs: boost_context
+// needs: emulated_cuda
 // flags: -O0
 #include "compare.hpp"
 

@@ -1,5 +1,5 @@
 // Kernels that call cuDNN, against the reference and for any number of devices; and descriptions that the library refuses.
-// needs: boost_context
+// needs: emulated_cuda
 #include "libraries.hpp"
 
 #include <cstring>

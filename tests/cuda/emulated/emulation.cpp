@@ -1,6 +1,6 @@
 // Emulated devices notice what a GPU forgives now and then: host code that follows an address of a device, work that does not
 // wait for other work, barriers that some threads miss. And how much work a training step is.
-// needs: boost_context
+// needs: emulated_cuda
 #include "compare.hpp"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
 // Several inputs and outputs, weights of samples, batches that grow and shrink, leaves without samples, in double precision.
-// needs: boost_context
+// needs: emulated_cuda
 // flags: -O0
 #include "compare.hpp"
 

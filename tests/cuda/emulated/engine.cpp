@@ -1,6 +1,6 @@
 // Training on emulated GPUs: the numbers of the reference, and the same bits for any number of devices and any order of their
 // work.
-// needs: boost_context
+// needs: emulated_cuda
 #include "compare.hpp"
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // Steps as graphs: the bits of plain launches, what a capture refuses, and how seldom the host waits.
-// needs: boost_context
+// needs: emulated_cuda
 // flags: -O0
 #include "compare.hpp"
 

@@ -1,5 +1,5 @@
 // Data sets that stay on the device: the bits of batches that are streamed, and what a step copies.
-// needs: boost_context
+// needs: emulated_cuda
 #include "compare.hpp"
 
 #include <limits>

@@ -1,5 +1,5 @@
 // Each kernel of the CUDA backend against the reference in double precision: forward, and backward leaf by leaf.
-// needs: boost_context
+// needs: emulated_cuda
 #include "compare.hpp"
 
 #include <algorithm>

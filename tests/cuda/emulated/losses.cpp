@@ -1,5 +1,5 @@
 // Losses and their metrics against the reference in double precision: rows that one thread computes, and rows of a block.
-// needs: boost_context
+// needs: emulated_cuda
 // flags: -O0
 #include "compare.hpp"
 

@@ -1,5 +1,5 @@
 // Arrays between two layers that round them are stored as bfloat16: nothing changes but the memory.
-// needs: boost_context
+// needs: emulated_cuda
 #include <cmath>
 #include <cstdint>
 #include <limits>

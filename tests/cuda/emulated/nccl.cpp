@@ -1,6 +1,6 @@
 // Sums by NCCL: the wrapper, its emulation, which notices what NCCL answers with a hang or a wrong sum, and trainings with
 // fastest{}.
-// needs: boost_context
+// needs: emulated_cuda
 // flags: -O0
 #include "compare.hpp"
 

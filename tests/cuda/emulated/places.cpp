@@ -1,5 +1,5 @@
 // Layers of one network on several emulated GPUs: the bits of one GPU, for any order of the work of their queues.
-// needs: boost_context
+// needs: emulated_cuda
 // flags: -O2
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // What the threads of a warp give the instructions of tensor cores, and what they get, by the tables of the PTX ISA. It runs on
 // the host alone; that kernels compute the same on a device is a matter of kernels.cpp.
-// needs: boost_context
+// needs: emulated_cuda
 // flags: -O0
 #include <doctest/doctest.h>
 

@@ -1,5 +1,4 @@
 // How batches come to a GPU: the host writes one into pinned memory while the device computes on the one before.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <cstddef>

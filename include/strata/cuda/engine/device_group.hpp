@@ -1,5 +1,4 @@
 // The GPUs of an engine, and the order of the work on their queues.
-// needs: boost_context
 #pragma once
 #include <cstddef>
 #include <deque>

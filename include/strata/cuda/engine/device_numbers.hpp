@@ -1,5 +1,4 @@
 // What check_numerics reads in memory of a GPU.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <span>

@@ -2,7 +2,6 @@
 // call of each kernel. Leaves are added in the same tree on every device, so the weights stay equal, and the bits are those of
 // one device. Where one process has the whole batch, a step needs nothing from the host but its batch and a few numbers, and is
 // one graph for all devices.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,4 @@
 // What each GPU of an engine has, whether it computes some leaves of a batch or some layers of a network.
-// needs: boost_context
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,4 @@
 // The metric sums of the steps of an epoch, which stay on a GPU until the host asks for them.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <cstddef>

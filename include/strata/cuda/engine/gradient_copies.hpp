@@ -1,5 +1,4 @@
 // Copies of the gradients of other GPUs, with which each GPU adds up those of all leaves by itself.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <cstddef>

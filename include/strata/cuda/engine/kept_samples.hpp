@@ -1,5 +1,4 @@
 // A data set in the memory of a GPU, which makes batches of it by the indices of their samples.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,4 @@
 // The error of a GPU whose memory is too small also says what the GPU needs.
-// needs: boost_context
 #pragma once
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>

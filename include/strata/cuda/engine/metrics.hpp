@@ -1,5 +1,4 @@
 // Metrics on a GPU: the kernel of a loss computes those of its output, too.
-// needs: boost_context
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,4 @@
 // The reduction of processes with GPUs: through host memory, or by NCCL.
-// needs: boost_context
 #pragma once
 #include <chrono>
 #include <cstring>

@@ -1,5 +1,4 @@
 // The sums of gradients by NCCL, over the GPUs of one process or of several: bucket after bucket, while the backward goes on.
-// needs: boost_context
 #pragma once
 #include <exception>
 #include <functional>

@@ -1,5 +1,4 @@
 // Kernels that sum up the squares of parameters, in the order of the CPU, and find the factors of clipping by norms.
-// needs: boost_context
 #pragma once
 #include <strata/cuda/engine/update_terms.hpp>
 #include <strata/cuda/machine/device.hpp>

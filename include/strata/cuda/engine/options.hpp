@@ -1,5 +1,4 @@
 // Which GPUs a strategy uses.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <concepts>

@@ -1,5 +1,4 @@
 // The sums of leaves of a program with several outputs, which one GPU gets from those that compute the outputs.
-// needs: boost_context
 #pragma once
 #include <cstddef>
 #include <strata/cuda/engine/device_group.hpp>

@@ -1,5 +1,4 @@
 // Numbers of all parameters, such as norms, which a GPU collects from the GPUs that have the parameters.
-// needs: boost_context
 #pragma once
 #include <cstddef>
 #include <span>

@@ -1,5 +1,4 @@
 // The kernel that computes the penalties of regularizers.
-// needs: boost_context
 #pragma once
 #include <strata/cuda/engine/update_terms.hpp>
 

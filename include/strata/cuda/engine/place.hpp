@@ -1,5 +1,4 @@
 // One GPU of an engine whose GPUs have some layers each: it computes them for all leaves.
-// needs: boost_context
 #pragma once
 #include <strata/base/text.hpp>
 #include <strata/cuda/engine/engine_device.hpp>

@@ -1,5 +1,4 @@
 // One GPU of an engine whose GPUs all have all weights: it computes some leaves of a batch.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,4 @@
 // Kernels that apply the rule of an optimizer to each element, in one pass or, with norms between them, in two.
-// needs: boost_context
 #pragma once
 #include <cmath>
 #include <strata/concepts/optimizer.hpp>

@@ -1,7 +1,6 @@
 // The engine of a program that is split into stages whose places are GPUs. A place has the parameters, slots, gradients and
 // activations of its stages only. The host enqueues the steps of all places in an order in which none waits for what has not
 // been enqueued: what one GPU sends another is a copy between devices, and the receiver's queue waits for its event.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,4 @@
 // Steps that were captured as graphs on the queues of all GPUs of an engine, to be launched again.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <cstddef>

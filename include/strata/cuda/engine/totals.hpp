@@ -1,5 +1,4 @@
 // Sums over all leaves of a batch, on a GPU: statistics between two segments, and the metric sums of the steps of an epoch.
-// needs: boost_context
 #pragma once
 #include <cstddef>
 #include <span>

@@ -1,5 +1,4 @@
 // Which transfers between the stages of a split program have been enqueued in a step, and the events that queues wait for.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <cstddef>

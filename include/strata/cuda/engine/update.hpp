@@ -1,6 +1,5 @@
 // The update after a step, on a GPU: leaf gradients are added in the tree over leaves, reduced and clipped, and the optimizer's
 // rule is applied to each element of the arena. cpu/engine/weight_update.hpp has the same passes.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,4 @@
 // What each element of an update reads: its parameter, and its gradient as the rule of the optimizer sees it.
-// needs: boost_context
 #pragma once
 #include <strata/cuda/engine/update_numbers.hpp>
 #include <strata/cuda/machine/device.hpp>

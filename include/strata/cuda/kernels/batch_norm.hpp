@@ -1,6 +1,5 @@
 // Batch normalization on a GPU, alone or with the activation that follows. As in every backend, the engine adds up the statistics
 // of all leaves between collect and forward, and between collect_backward and backward.
-// needs: boost_context
 #pragma once
 #include <cmath>
 #include <strata/cuda/kernels/gradients.hpp>

@@ -1,5 +1,4 @@
 // Convolutions on a GPU.
-// needs: boost_context
 #pragma once
 #include <strata/cuda/kernels/conv2d_passes.hpp>
 #include <strata/cuda/kernels/pooled_conv2d.hpp>

@@ -1,5 +1,4 @@
 // Convolutions with groups, element by element: a group has few channels, so that no product of matrices pays.
-// needs: boost_context
 #pragma once
 #include <strata/cuda/kernels/gradients.hpp>
 #include <strata/cuda/kernels/sliding.hpp>

@@ -1,5 +1,4 @@
 // Which kernels compute a convolution, forward and backward.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <strata/cuda/kernels/conv2d_in_groups.hpp>

@@ -1,5 +1,4 @@
 // Convolutions as products of matrices whose elements are looked up in the images.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <strata/cuda/kernels/gradients.hpp>

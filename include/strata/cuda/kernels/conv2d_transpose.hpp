@@ -1,5 +1,4 @@
 // Transposed convolutions on a GPU.
-// needs: boost_context
 #pragma once
 #include <strata/cuda/kernels/conv2d_passes.hpp>
 #include <strata/layers/conv2d_transpose.hpp>

@@ -1,5 +1,4 @@
 // Dense layers on a GPU: one product of matrices forward, and two in one launch backward.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <strata/cuda/kernels/gradients.hpp>

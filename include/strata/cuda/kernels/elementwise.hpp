@@ -1,5 +1,4 @@
 // Operations on a GPU that compute each element by itself: activations, dropout, joins, normalization, padding, enlarging.
-// needs: boost_context
 #pragma once
 #include <cmath>
 #include <strata/cuda/kernels/gradients.hpp>

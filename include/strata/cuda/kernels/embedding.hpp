@@ -1,5 +1,4 @@
 // Embedding on a GPU.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,4 @@
 // What kernels of all operations share: which samples a leaf has, how a gradient is stored, and slopes of fused activations.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <strata/cuda/machine/device.hpp>

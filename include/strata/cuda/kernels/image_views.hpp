@@ -1,5 +1,4 @@
 // Images as a block of a convolution keeps them in shared memory: see image_product.hpp and image_gradient.hpp.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <strata/cuda/kernels/sliding.hpp>

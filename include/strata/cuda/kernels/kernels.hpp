@@ -1,5 +1,4 @@
 // All kernels of the CUDA backend.
-// needs: boost_context
 #pragma once
 #include <strata/cuda/kernels/batch_norm.hpp>
 #include <strata/cuda/kernels/conv2d.hpp>

@@ -1,6 +1,5 @@
 // Convolutions by cuDNN: a call for each leaf, forward, for the gradient of the input, and for that of the kernel. Bias and relu
 // are parts of the call forward, where the library can do that.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <memory>

@@ -1,6 +1,5 @@
 // Dense layers by cuBLASLt: one product for the full leaves of a call and one for the leaf that has fewer samples, forward, for
 // the gradient of the input, and for those of the weights. Bias, relu and the gradient of the bias are parts of the products.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <memory>

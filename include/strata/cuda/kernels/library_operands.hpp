@@ -1,5 +1,4 @@
 // What kernels do before and after a library: factors are rounded, outputs finished, gradients of leaves without samples cleared.
-// needs: boost_context
 #pragma once
 #include <cstddef>
 #include <cstdint>

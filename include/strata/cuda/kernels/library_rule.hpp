@@ -1,5 +1,4 @@
 // Which products belong to libraries, and which to kernels of our own.
-// needs: boost_context
 #pragma once
 #include <strata/base/precision.hpp>
 #include <strata/cuda/machine/blas.hpp>

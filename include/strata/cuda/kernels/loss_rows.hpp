@@ -1,6 +1,5 @@
 // Computes losses row by row. Short rows are computed by one thread each, and one block adds up those of a leaf. Long rows are
 // computed by one block each, whose threads read neighbouring numbers, and another kernel adds up their losses.
-// needs: boost_context
 #pragma once
 #include <strata/base/rounded.hpp>
 #include <strata/cuda/kernels/gradients.hpp>

@@ -1,5 +1,4 @@
 // The sums of the loss and the metrics of each leaf.
-// needs: boost_context
 #pragma once
 #include <strata/cuda/machine/loops.hpp>
 

@@ -1,6 +1,5 @@
 // Losses on a GPU: one kernel for all, and joint kernels that compute from the logits before softmax or sigmoid. A small dense
 // layer before softmax and a crossentropy is one kernel with them, forward and backward.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,4 @@
 // A convolution, its activation and max pooling over windows of 2x2 as one kernel.
-// needs: boost_context
 #pragma once
 #include <cstdint>
 #include <strata/cuda/kernels/conv2d_passes.hpp>

@@ -1,5 +1,4 @@
 // Max and average pooling on a GPU, one thread per element of the result.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <strata/cuda/kernels/constant_axis.hpp>

@@ -1,5 +1,4 @@
 // What computes a row: one thread, or the threads of a block together. Functions of rows are written once for both.
-// needs: boost_context
 #pragma once
 #include <cstddef>
 #include <span>

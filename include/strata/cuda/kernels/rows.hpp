@@ -1,5 +1,4 @@
 // Operations on a GPU that look at a row along the last axis, one block per row: softmax and layer normalization.
-// needs: boost_context
 #pragma once
 #include <cmath>
 #include <cstddef>

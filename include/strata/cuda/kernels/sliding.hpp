@@ -1,5 +1,4 @@
 // Windows that slide over images, and the pixels under them.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <limits>

@@ -1,5 +1,4 @@
 // A batch that a GPU makes of samples in its memory, by their indices.
-// needs: boost_context
 #pragma once
 #include <cstdint>
 #include <strata/concepts/stored_samples.hpp>

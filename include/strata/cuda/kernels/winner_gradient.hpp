@@ -1,5 +1,4 @@
 // The gradient of the kernel of a pooled convolution with few terms in a window: of each pooling window only the winner counts.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <strata/cuda/kernels/gradients.hpp>

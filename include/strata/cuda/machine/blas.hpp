@@ -1,6 +1,5 @@
 // Products of matrices by cuBLASLt, with the algorithm that was the fastest of those whose bits do not depend on the number of
 // products: so a leaf has the same gradient on a device that computes all leaves and on one that computes a part of them.
-// needs: boost_context
 #pragma once
 #if defined(__CUDACC__)
 #include <strata/cuda/machine/blas_hardware.cuh>

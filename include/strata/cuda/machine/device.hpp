@@ -1,5 +1,4 @@
 // A CUDA device: memory and queues, as concepts/device.hpp wants them.
-// needs: boost_context
 #pragma once
 #include <cstddef>
 #include <span>

@@ -1,5 +1,4 @@
 // Convolutions by cuDNN, with the plan that was the fastest of those that give the same bits in each run.
-// needs: boost_context
 #pragma once
 #if defined(__CUDACC__)
 #include <strata/cuda/machine/dnn_hardware.cuh>

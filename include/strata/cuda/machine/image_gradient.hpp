@@ -1,6 +1,5 @@
 // Gradients of the kernels of convolutions on tensor cores: a block keeps an image, and the gradient of its result, in shared
 // memory, and adds up products over their pixels.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <cstdint>

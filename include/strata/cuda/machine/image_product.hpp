@@ -1,6 +1,5 @@
 // Products on tensor cores whose rows are the pixels of an image, as those of convolutions: a block keeps the image over which
 // its windows slide, and all weights, in shared memory. So each number is fetched and rounded once, not once for each tap.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,4 @@
 // Images as a block keeps them in shared memory for products on tensor cores: see image_product.hpp.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <cstdint>

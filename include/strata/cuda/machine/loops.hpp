@@ -1,5 +1,4 @@
 // Kernels that many operations need: one thread per element, and one block per sum.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <strata/cuda/machine/blocks_of_multiprocessor.hpp>

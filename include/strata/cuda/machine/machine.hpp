@@ -1,10 +1,10 @@
-// Kernels, memory and queues of a GPU: those of CUDA where nvcc compiles, emulated ones elsewhere.
-// needs: boost_context
+// Kernels, memory and queues of a GPU: those of CUDA where nvcc compiles. Other compilers get emulated ones, for tests, if the
+// folder strata_emulated_cuda beside strata is an include path.
 #pragma once
 #if defined(__CUDACC__)
 #include <strata/cuda/machine/hardware.cuh>
 #else
-#include <strata/cuda/machine/emulated.hpp>
+#include <strata/cuda/machine/emulated.hpp>  // GPUs need nvcc or, emulated, -I strata/include/strata_emulated_cuda: docs/cuda.md
 #endif
 
 namespace strata::machine {

@@ -1,5 +1,4 @@
 // NCCL, NVIDIA's library of sums over many GPUs, as far as strata needs it: nccl.cuh where nvcc compiles, emulated elsewhere.
-// needs: boost_context
 #pragma once
 #include <strata/cuda/machine/machine.hpp>
 #if defined(__CUDACC__)

@@ -1,5 +1,4 @@
 // Products of matrices that are given by functions, so that a convolution is one, too.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <strata/cuda/machine/loops.hpp>

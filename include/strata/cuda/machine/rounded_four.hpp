@@ -1,5 +1,4 @@
 // Four neighbouring bfloat16: two words of 32 bits, as tensor cores take them.
-// needs: boost_context
 #pragma once
 #include <bit>
 #include <cstdint>

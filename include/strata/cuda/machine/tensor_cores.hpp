@@ -1,5 +1,4 @@
 // What a warp multiplies on tensor cores: tiles of words in shared memory, and which elements of the result a thread has.
-// needs: boost_context
 #pragma once
 #include <bit>
 #include <cstdint>

@@ -1,6 +1,5 @@
 // Products of matrices on tensor cores: each block keeps tiles of both factors in shared memory, and each of its warps multiplies
 // 32 rows by 32 columns.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,4 @@
 // Products of matrices by the arithmetic of threads: each block keeps tiles of both factors in shared memory.
-// needs: boost_context
 #pragma once
 #include <algorithm>
 #include <bit>

@@ -1,7 +1,6 @@
 // NCCL over emulated devices, for tests. Each rank writes what it brings to a sum into a file that the others read, so that ranks
 // may be devices of one process or of several. A sum is work on a queue. What NCCL answers with a hang or a wrong result is an
 // error here: ranks that add up other numbers, or in another order; a rank that is taken twice; a process that has ended.
-// needs: boost_context
 #pragma once
 #include <fcntl.h>
 #include <signal.h>

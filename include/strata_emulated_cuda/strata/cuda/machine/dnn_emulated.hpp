@@ -1,6 +1,5 @@
 // cuDNN for emulated devices: plain loops, as work on a queue. Beyond what check() sees, each array must lie in memory that has
 // been allocated.
-// needs: boost_context
 #pragma once
 #include <memory>
 #include <optional>

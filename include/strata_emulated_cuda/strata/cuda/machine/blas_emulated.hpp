@@ -1,6 +1,5 @@
 // cuBLASLt for emulated devices: plain loops, as work on a queue. Beyond what check() sees, each matrix must lie in memory that
 // has been allocated.
-// needs: boost_context
 #pragma once
 #include <strata/cuda/machine/blas_product.hpp>
 #include <strata/cuda/machine/machine.hpp>

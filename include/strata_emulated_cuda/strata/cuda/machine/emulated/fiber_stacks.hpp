@@ -1,5 +1,4 @@
 // Stacks for fibers. A fiber is one thread of an emulated kernel whose threads wait for each other.
-// needs: boost_context
 #pragma once
 #include <boost/context/stack_context.hpp>
 #include <cstddef>

@@ -1,5 +1,4 @@
 // One thread of an emulated kernel, as the code of the kernel sees it.
-// needs: boost_context
 #pragma once
 #include <boost/context/fiber.hpp>
 #include <cstddef>

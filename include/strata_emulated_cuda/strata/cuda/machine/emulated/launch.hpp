@@ -1,5 +1,4 @@
 // Launches a kernel on an emulated device: each thread is a function call or, where threads wait for each other, a fiber.
-// needs: boost_context
 #pragma once
 #include <boost/context/fiber.hpp>
 #include <cstddef>

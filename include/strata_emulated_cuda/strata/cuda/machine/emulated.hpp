@@ -2,7 +2,6 @@
 // fiber. Work on a queue is done when the host waits, in an order that a seed chooses: where a queue should wait for another
 // one and does not, results are wrong with some seed. The host cannot read or write the memory of a device: code that does so
 // crashes. hardware.cuh has the same names for nvcc.
-// needs: boost_context
 #pragma once
 #include <strata/cuda/machine/emulated/allocation.hpp>
 #include <strata/cuda/machine/emulated/capture.hpp>
