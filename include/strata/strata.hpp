@@ -19,6 +19,7 @@
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/conv2d_transpose.hpp>
 #include <strata/layers/dense.hpp>
+#include <strata/layers/depthwise_conv2d.hpp>
 #include <strata/layers/dropout.hpp>
 #include <strata/layers/embedding.hpp>
 #include <strata/layers/flatten.hpp>
@@ -33,6 +34,7 @@
 #include <strata/layers/on.hpp>
 #include <strata/layers/reshape.hpp>
 #include <strata/layers/residual.hpp>
+#include <strata/layers/separable_conv2d.hpp>
 #include <strata/layers/subtract.hpp>
 #include <strata/layers/up_sampling2d.hpp>
 #include <strata/layers/zero_padding2d.hpp>

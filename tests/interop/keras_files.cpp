@@ -79,6 +79,7 @@ int main(int argc, char** argv) {
     if (network == "image") return with_optimizer<n::image>(argv[2], argv[3], file);
     if (network == "graph") return with_optimizer<n::graph>(argv[2], argv[3], file);
     if (network == "gap") return with_optimizer<n::gap>(argv[2], argv[3], file);
+    if (network == "separated") return with_optimizer<n::separated>(argv[2], argv[3], file);
     if (network == "words") return with_optimizer<n::words>(argv[2], argv[3], file);
     if (network == "trained") return with_optimizer<n::trained>(argv[2], argv[3], file);
     if (network == "tuned") return with_optimizer<n::tuned>(argv[2], argv[3], file);

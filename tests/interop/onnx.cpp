@@ -60,6 +60,7 @@ int main(int argc, char** argv) {
     save<keras_networks::cnn>(folder, "cnn");
     save<keras_networks::image>(folder, "image");
     save<keras_networks::graph>(folder, "graph");
+    save<keras_networks::separated>(folder, "separated");
     save<keras_networks::tuned>(folder, "tuned");
     save<keras_networks::words>(folder, "words", 20);
     save<activated>(folder, "activated");

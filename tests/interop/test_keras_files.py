@@ -320,6 +320,8 @@ def options_by_shape():
         "whole_noise": after(image, layers.Dropout(0.5, noise_shape=(None, 6, None, 2)), layers.Flatten(), layers.Dropout(0.5, noise_shape=(None, 72))),
         "uneven": after((9, 8, 2), conv(4, (3, 2), strides=(2, 1), padding="same"), layers.MaxPooling2D((2, 3), strides=(1, 2)), layers.ZeroPadding2D((1, 2)),
                         layers.ZeroPadding2D(((0, 1), (2, 0))), layers.UpSampling2D((1, 2)), layers.Conv2DTranspose(3, 3, strides=(1, 2)), layers.AveragePooling2D(2, padding="same")),
+        "separated": after((9, 8, 2), layers.DepthwiseConv2D((3, 2), strides=2, padding="same", depth_multiplier=2, activation="hard_silu", depthwise_regularizer="l2"),
+                           layers.SeparableConv2D(4, 3, dilation_rate=2, padding="same", use_bias=False, pointwise_initializer="he_normal"), layers.Activation("hard_sigmoid")),
         "written_as_sums": keras.Model(start := keras.Input(row), layers.Dense(8)(start) * start - layers.Dense(8)(start)),
         "numbers": after(row, layers.Dense(4, kernel_regularizer=keras.regularizers.L1L2(1e-7, 0.25), kernel_initializer=keras.initializers.RandomUniform(-1e-12, 3),
                          bias_initializer=keras.initializers.Constant(-1.5)), layers.LeakyReLU(negative_slope=0), layers.ELU(1 / 3), layers.Dropout(1 / 3)),
@@ -420,7 +422,7 @@ def headers(folder):
     unknown = {
         "another layer": (keras.Sequential([keras.Input((6, 3)), layers.LSTM(4, name="memory")]), "memory (LSTM): there is no such layer"),
         "an option": (keras.Sequential([keras.Input((6,)), layers.Dense(3, name="d", kernel_constraint="non_neg")]), "d (Dense): there is no option kernel_constraint"),
-        "an activation": (keras.Sequential([keras.Input((6,)), layers.Dense(3, name="d", activation="hard_sigmoid")]), "hard_sigmoid"),
+        "an activation": (keras.Sequential([keras.Input((6,)), layers.Dense(3, name="d", activation="mish")]), "mish"),
         "another axis": (keras.Sequential([keras.Input((6, 6, 2)), layers.BatchNormalization(axis=1, name="b")]), "b (BatchNormalization): works along axis 1"),
         "two inputs": (keras.Model([start, other], layers.Add()([start, other])), "2 inputs"),
         "two outputs": (keras.Model(start, [one, two]), "several outputs"),
@@ -436,12 +438,12 @@ def headers(folder):
     # What hides nothing: all of it is in one list, once.
     start, other = keras.Input((6, 6, 2), name="start"), keras.Input((6,), name="other")
     h = keras.Sequential([keras.Input((6, 6, 2)), layers.Conv2D(2, 1), layers.LayerNormalization(axis=1, name="inner")], name="within")(start)
-    h = layers.Dense(3, activation="hard_sigmoid", name="dense")(layers.Flatten()(h + 1.0))
+    h = layers.Dense(3, activation="mish", name="dense")(layers.Flatten()(h + 1.0))
     h = layers.Dropout(0.5, name="noise")(layers.Concatenate(axis=1)([h, other]), training=True)
     everything = keras.Model([start, other], [layers.LSTM(4, name="memory")(layers.Reshape((3, 3))(h)), h])
     status, header, complaints = header_of(everything, folder / "everything.keras", "everything")
     lines = complaints.splitlines()[1:]
-    expected = ["within (Sequential): a model within the model", "within/inner (LayerNormalization): works along axis", "(Add): is called with a constant, 1.0", "hard_sigmoid", "noise (Dropout): is called with training=true", "memory (LSTM): there is no such layer", "2 inputs"]
+    expected = ["within (Sequential): a model within the model", "within/inner (LayerNormalization): works along axis", "(Add): is called with a constant, 1.0", "mish", "noise (Dropout): is called with training=true", "memory (LSTM): there is no such layer", "2 inputs"]
     check(status == 1 and not header and all(sum(e in line for line in lines) == 1 for e in expected) and len(lines) == len(expected), "one list has everything that is unknown", complaints)
 
 
@@ -454,6 +456,7 @@ with tempfile.TemporaryDirectory() as name:
     both_ways(folder, "cnn", (28, 28, 1), classes=10)
     both_ways(folder, "image", (12, 12, 3))
     both_ways(folder, "graph", (6, 6, 4))
+    both_ways(folder, "separated", (9, 8, 3), trains=True)
     both_ways(folder, "words", (7,), whole=20)
     for optimizer in ("sgd_plain", "amsgrad", "rmsprop", "adagrad", "ftrl"):
         both_ways(folder, "gap", (5, 5, 2), optimizer, trains=True, formats=[".weights.h5"])

@@ -409,6 +409,8 @@ void test_optimizer(const O& o, const char* name = O::name, double unit = 1) {
 int main() try {
   test_layer<activation<relu>, shape{3, 4}>();
   test_layer<activation<relu6>, shape{12}>({.low = -3, .high = 9});
+  test_layer<activation<hard_sigmoid>, shape{12}>({.low = -5, .high = 5});
+  test_layer<activation<hard_silu>, shape{12}>({.low = -5, .high = 5});
   test_layer<activation<leaky_relu<>>, shape{12}>();
   test_layer<activation<elu<>>, shape{12}>();
   test_layer<activation<selu>, shape{12}>();
@@ -427,6 +429,8 @@ int main() try {
   test_layer<conv2d<6, 3, kernel_size<3, 2>, stride<2>, same_padding, groups<2>>, shape{7, 6, 4}>();
   test_layer<conv2d<4, 2, dilation<2>, groups<4>>, shape{7, 6, 4}>();
   test_layer<conv2d<4, 3, stride<3>>, shape{8, 9, 2}>();
+  test_layer<depthwise_conv2d<3, stride<2>, same_padding>, shape{7, 6, 4}>();
+  test_layer<depthwise_conv2d<2, dilation<2>, depth_multiplier<3>, no_bias>, shape{7, 6, 2}>();
   test_layer<conv2d_transpose<3, 3, stride<2>, same_padding>, shape{4, 3, 2}>();
   test_layer<conv2d_transpose<3, 2, stride<3>>, shape{4, 3, 2}>();
   test_layer<conv2d_transpose<3, 3, dilation<2>, no_bias>, shape{4, 3, 2}>();

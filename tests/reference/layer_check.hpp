@@ -37,9 +37,10 @@ template <class Layer, shape In, class Backend, class Precision>
 layer_under_test<typename Precision::value_type> lowered() {
   using T = typename Precision::value_type;
   layer_under_test<T> layer{In, {}, {}};
-  [&]<class First, class... Rest>(type_list<First, Rest...>) {
+  [&]<class Own, class... Rest>(type_list<Own, Rest...>) {
+    using First = computed_operation_t<Own, In>;
     parameter owned[max_parameters] = {};
-    const int count = info_of<First>.parameters(In, owned);
+    const int count = info_of<Own>.parameters(In, owned);
     layer.parameters.assign(owned, owned + count);
 
     constexpr shape middle = info_of<First>.output_shape(std::array{In}).value;

@@ -24,8 +24,8 @@ constexpr bool keep_shapes() {
            activation_operation<A> && std::is_same_v<operations_of<dense<4, A>>, type_list<affine<dense_settings{4}>, A>>) &&
           ...);
 }
-static_assert(keep_shapes<relu, relu6, leaky_relu<>, elu<>, selu, gelu, gelu_approximate, silu, sigmoid, tanh_activation,
-                          softplus, softsign, softmax>());
+static_assert(keep_shapes<relu, relu6, hard_sigmoid, hard_silu, leaky_relu<>, elu<>, selu, gelu, gelu_approximate, silu, sigmoid,
+                          tanh_activation, softplus, softsign, softmax>());
 static_assert(leaky_relu<>::slope == 0.2 && elu<>::alpha == 1);
 static_assert(refuses<leaky_relu<-decimal(1)>>({3}, leaky_relu_slope_must_not_be_negative));
 static_assert(refuses<elu<-decimal(1)>>({3}, elu_alpha_must_not_be_negative));

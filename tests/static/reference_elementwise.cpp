@@ -13,6 +13,10 @@ static_assert(run<relu, shape{3}>::forward({{-1, 0, 2}}) == std::array<double, 3
 static_assert(run<relu, shape{3}>::dx({{-1, 0, 2}}, {5, 6, 7}) == std::array<double, 3>{0, 0, 7});
 static_assert(run<relu, shape{3}>::dx({{-1, 0, 2}}, {5, 6, 7}, {}, 1) == std::array<double, 3>{1, 1, 8});
 static_assert(run<relu6, shape{3}>::forward({{-1, 5, 8}}) == std::array<double, 3>{0, 5, 6});
+static_assert(run<hard_sigmoid, shape{4}>::forward({{-4, -3, 0, 9}}) == std::array<double, 4>{0, 0, 0.5, 1});
+static_assert(run<hard_sigmoid, shape{3}>::dx({{-4, 0, 9}}, {6, 6, 6}) == std::array<double, 3>{0, 1, 0});
+static_assert(run<hard_silu, shape{4}>::forward({{-4, 0, 3, 9}}) == std::array<double, 4>{0, 0, 3, 9});
+static_assert(run<hard_silu, shape{4}>::dx({{-4, 0, 1.5, 9}}, {6, 6, 6, 6}) == std::array<double, 4>{0, 3, 6, 6});
 static_assert(run<relu6, shape{3}>::dx({{-1, 5, 8}}, {5, 6, 7}) == std::array<double, 3>{0, 6, 0});
 static_assert(run<leaky_relu<0.25_r>, shape{2}>::forward({{-8, 2}}) == std::array<double, 2>{-2, 2});
 static_assert(run<leaky_relu<0.25_r>, shape{2}>::dx({{-8, 2}}, {4, 4}) == std::array<double, 2>{1, 4});

@@ -36,6 +36,8 @@ void check_shapes() {
   check<T, 130, 129, tanh_activation>();
   check<T, 33, 17, sigmoid>();
   check<T, 40, 48, relu6>();
+  check<T, 24, 40, hard_sigmoid>();
+  check<T, 24, 40, hard_silu>();
   check<T, 70, 300, relu>();
 }
 

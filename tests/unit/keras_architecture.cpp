@@ -53,7 +53,6 @@ TEST_CASE("keras architecture: numbers that are not whole, or too large") {
 
 TEST_CASE("keras architecture: layers that strata has under another name or as a view") {
   const auto says = [](const char* layer) { return refused("[null, 4, 4, 3]", layer, R"("x": 0)"); };
-  CHECK(says("DepthwiseConv2D") == "it (DepthwiseConv2D): there is no such layer, but conv2d<filters, kernel, groups<channels>>");
   CHECK(says("RandomFlip") == "it (RandomFlip): there is no such layer, but the view data::random_flip");
   CHECK(says("LSTM") == "it (LSTM): there is no such layer");
 }

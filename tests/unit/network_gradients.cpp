@@ -17,6 +17,10 @@ using branched =
                layer_norm<>, global_average_pool2d, dense<6>, dropout<0.25_r>, dense<3, softmax>>;
 using regression =
     sequential<input<4, 5, 2>, zero_padding2d<1>, conv2d<6, 3, groups<2>, gelu>, reshape<20, 6>, flatten, dense<3>>;
+using separated =
+    sequential<input<6, 5, 3>, depthwise_conv2d<3, depth_multiplier<2>, same_padding, stride<2>, hard_silu>,
+               separable_conv2d<4, 2, depthwise_regularizer<l2<0.05_r>>, pointwise_regularizer<l1<0.02_r>>, tanh_activation>,
+               activation<hard_sigmoid>, flatten, dense<3, softmax>>;
 using joined = sequential<input<6>, multiply<branch<dense<5, sigmoid>>, branch<dense<5>>>,
                           subtract<branch<dense<4>>, branch<average<branch<dense<4>>, branch<dense<4>>, branch<dense<4, relu>>>>>,
                           residual<maximum<branch<dense<4>>, branch<>>, activation<tanh_activation>>, dense<3, softmax>>;
@@ -27,6 +31,7 @@ using penalised = sequential<input<9>, dense<6, relu, kernel_regularizer<l2<0.05
 TEST_CASE_TEMPLATE("gradients of whole networks", Backend, reference, cpu) {
   check_gradients<pooled, crossentropy, Backend>(5);
   check_gradients<branched, crossentropy, Backend>(5);
+  check_gradients<separated, crossentropy, Backend>(4);
   check_gradients<joined, crossentropy, Backend>(5);
   check_gradients<regression, mean_squared_error, Backend>(3);
   check_gradients<penalised, huber<>, Backend>(4);

@@ -65,6 +65,9 @@ inline constexpr bool has_parameters_in_an_array<Op> = requires(shape in, parame
 ///   `static constexpr value_range takes`        which numbers a loss takes; the trainer refuses a network that makes others
 ///   `static constexpr label_kind labels`        it is a loss: an output of the network ends with it (loss_function)
 ///   `static constexpr long multiply_adds(shape in)`  how many it needs for a sample; profiles derive rates from it
+///   `template <shape In> using computed_as = ...`  the operation whose kernels compute it for inputs of that shape, with the
+///   same
+///                                               elements of parameters (a depthwise convolution, as one with groups)
 ///   `static constexpr bool looks_up = true`     the values of the batch are row indices of its one parameter (embedding)
 template <class Op>
 concept operation = requires {
@@ -98,6 +101,23 @@ constexpr const reason& why_no_operation() {
 template <class Op>
 inline constexpr const reason& lacking_of_operation = why_no_operation<Op>();
 }  // namespace detail
+
+namespace detail {
+template <class Op>
+concept is_case_of_another = requires { typename Op::template computed_as<shape{1, 1, 1}>; };
+template <class Op, shape In>
+struct computed_operation {
+  using type = Op;
+};
+template <is_case_of_another Op, shape In>
+struct computed_operation<Op, In> {
+  using type = typename Op::template computed_as<In>;
+};
+}  // namespace detail
+
+/// The operation whose kernels compute this one for inputs of that shape: mostly itself.
+template <class Op, shape In>
+using computed_operation_t = typename detail::computed_operation<Op, In>::type;
 
 template <class Op>
 constexpr auto parameters_of(shape in) {

@@ -83,6 +83,16 @@ struct silu : detail::elementwise_function {
   static constexpr auto name = "silu";
 };
 
+/// min(max(x + 3, 0), 6) / 6: sigmoid in three straight pieces.
+struct hard_sigmoid : detail::elementwise_function {
+  static constexpr auto name = "hard_sigmoid";
+};
+
+/// x * hard_sigmoid(x); also known as hard swish (Howard et al. 2019, MobileNetV3).
+struct hard_silu : detail::elementwise_function {
+  static constexpr auto name = "hard_silu";
+};
+
 /// 1 / (1 + exp(-x))
 struct sigmoid : detail::elementwise_function {
   static constexpr auto name = "sigmoid";

@@ -25,15 +25,27 @@ inline constexpr reason an_element_wise_join_has_value_and_gradients_or_a_kernel
     "an element-wise join has the static members value and gradients, or a kernel of its own"};
 
 namespace detail {
-template <class Leaves, int First, class Counted>
-struct chain_type;
-template <class Leaves, int First, int... K>
-struct chain_type<Leaves, First, std::integer_sequence<int, K...>> {
-  using type = fused<typename at_t<First + K, Leaves>::operation...>;
+/// computed_operation_t of a node, whose shape is looked up only where the operation is a case of another one.
+template <class Operation, class Items, int Node>
+struct computed_at {
+  using type = Operation;
 };
-template <class Leaves, int First>
-struct chain_type<Leaves, First, std::integer_sequence<int, 0>> {
-  using type = typename at_t<First, Leaves>::operation;
+template <is_case_of_another Operation, class Items, int Node>
+struct computed_at<Operation, Items, Node> {
+  using type = computed_operation_t<Operation, tape_of<Items>.in(Node, 0)>;
+};
+template <class Items, int Node>
+using computed_at_t = typename computed_at<typename at_t<Node, node_types_of<Items>>::operation, Items, Node>::type;
+
+template <class Items, int First, class Counted>
+struct chain_type;
+template <class Items, int First, int... K>
+struct chain_type<Items, First, std::integer_sequence<int, K...>> {
+  using type = fused<computed_at_t<Items, First + K>...>;
+};
+template <class Items, int First>
+struct chain_type<Items, First, std::integer_sequence<int, 0>> {
+  using type = computed_at_t<Items, First>;
 };
 
 /// Whether views lie between the first and the last of these nodes, so that they are an operation, views and the loss.
@@ -46,7 +58,7 @@ template <class Program, class Backend, int First, int Count,
           bool HasViews = has_views(tape_of<typename Program::items>, First, Count)>
 struct kernel_of {
   using items = typename Program::items;
-  using chain = typename chain_type<node_types_of<items>, First, std::make_integer_sequence<int, Count>>::type;
+  using chain = typename chain_type<items, First, std::make_integer_sequence<int, Count>>::type;
   template <int... K>
   static auto find(std::integer_sequence<int, K...>)
       -> find_kernel<Backend, chain, typename Program::precision, tape_of<items>.in(First, K)...>;

@@ -57,6 +57,30 @@ struct activation_function<relu6> : detail::slope_from_output {
   }
 };
 
+template <>
+struct activation_function<hard_sigmoid> : detail::slope_from_output {
+  template <class T>
+  static constexpr T value(T x) {
+    return activation_function<relu6>::value(x + 3) / 6;
+  }
+  template <class T>
+  static constexpr T derivative(T, T y) {
+    return y > 0 && y < 1 ? T(1) / 6 : T(0);
+  }
+};
+
+template <>
+struct activation_function<hard_silu> : detail::slope_from_input {
+  template <class T>
+  static constexpr T value(T x) {
+    return x * activation_function<hard_sigmoid>::value(x);
+  }
+  template <class T>
+  static constexpr T derivative(T x, T) {
+    return x > 3 ? T(1) : x > -3 ? (2 * x + 3) / 6 : T(0);
+  }
+};
+
 template <decimal Slope>
 struct activation_function<leaky_relu<Slope>> : detail::slope_from_output {
   template <class T>

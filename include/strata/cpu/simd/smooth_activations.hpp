@@ -66,6 +66,14 @@ struct vector_activation<silu> {
 };
 
 template <>
+struct vector_activation<hard_silu> {
+  template <class T>
+  STRATA_INLINE static vec<T> value(vec<T> x) {
+    return x * vector_activation<hard_sigmoid>::template value<T>(x);
+  }
+};
+
+template <>
 struct vector_activation<gelu> {
   template <class T>
   STRATA_INLINE static vec<T> value(vec<T> x) {
@@ -108,6 +116,15 @@ struct vector_slope<silu> {
 };
 
 template <>
+struct vector_slope<hard_silu> {
+  template <class T>
+  STRATA_INLINE static vec<T> at(vec<T> x, vec<T>) {
+    const vec<T> between = x > broadcast(T(-3)) ? (x + x + T(3)) / T(6) : vec<T>{};
+    return x > broadcast(T(3)) ? broadcast(T(1)) : between;
+  }
+};
+
+template <>
 struct vector_slope<gelu> {
   template <class T>
   STRATA_INLINE static vec<T> at(vec<T> x, vec<T>) {
@@ -136,6 +153,10 @@ template <>
 inline constexpr bool has_vector_form<relu> = true;
 template <>
 inline constexpr bool has_vector_form<relu6> = true;
+template <>
+inline constexpr bool has_vector_form<hard_sigmoid> = true;
+template <>
+inline constexpr bool has_vector_form<hard_silu> = true;
 template <decimal Slope>
 inline constexpr bool has_vector_form<leaky_relu<Slope>> = true;
 template <decimal Alpha>

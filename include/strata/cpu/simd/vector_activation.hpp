@@ -69,6 +69,19 @@ struct vector_activation<relu6> {
   }
 };
 
+template <>
+struct vector_activation<hard_sigmoid> {
+  template <class T>
+  STRATA_INLINE static vec<T> value(vec<T> x) {
+    return vector_activation<relu6>::template value<T>(x + T(3)) / T(6);
+  }
+  template <class T>
+  STRATA_INLINE static vec<T> derivative(vec<T> y) {
+    const vec<T> below = y < broadcast(T(1)) ? broadcast(T(1) / T(6)) : vec<T>{};
+    return y > vec<T>{} ? below : vec<T>{};
+  }
+};
+
 template <decimal Slope>
 struct vector_activation<leaky_relu<Slope>> {
   template <class T>

@@ -24,8 +24,8 @@ struct layer {
 /// Whether an operation is an activation of keras.activations.
 inline bool is_activation(std::string_view operation) {
   static constexpr std::string_view known[] = {
-      "linear",           "relu", "relu6", "leaky_relu", "elu",      "selu",     "gelu",
-      "gelu_approximate", "silu", "tanh",  "sigmoid",    "softplus", "softsign", "softmax"};
+      "linear", "relu",         "relu6",     "leaky_relu", "elu",     "selu",     "gelu",     "gelu_approximate",
+      "silu",   "hard_sigmoid", "hard_silu", "tanh",       "sigmoid", "softplus", "softsign", "softmax"};
   return std::ranges::find(known, operation) != std::end(known);
 }
 

@@ -19,6 +19,7 @@
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/conv2d_transpose.hpp>
 #include <strata/layers/dense.hpp>
+#include <strata/layers/depthwise_conv2d.hpp>
 #include <strata/layers/dropout.hpp>
 #include <strata/layers/embedding.hpp>
 #include <strata/layers/flatten.hpp>
@@ -29,6 +30,7 @@
 #include <strata/layers/multiply.hpp>
 #include <strata/layers/pooling.hpp>
 #include <strata/layers/reshape.hpp>
+#include <strata/layers/separable_conv2d.hpp>
 #include <strata/layers/subtract.hpp>
 #include <strata/layers/up_sampling2d.hpp>
 #include <strata/layers/zero_padding2d.hpp>
@@ -147,8 +149,9 @@ class layer_writer {
   std::string layer() {
     const json& c = config();
     const std::string& k = of_->class_name;
-    for (const char* option : {"kernel_constraint", "bias_constraint", "embeddings_constraint", "gamma_constraint",
-                               "beta_constraint", "activity_regularizer", "lora_rank", "quantization_config"})
+    for (const char* option :
+         {"kernel_constraint", "bias_constraint", "embeddings_constraint", "gamma_constraint", "beta_constraint",
+          "depthwise_constraint", "pointwise_constraint", "activity_regularizer", "lora_rank", "quantization_config"})
       if (c.contains(option) && !c[option].is_null()) unknown(std::string("there is no option ") + option);
     if (c.value("data_format", json("channels_last")) == "channels_first") unknown("channels come last: data_format");
 
@@ -172,6 +175,31 @@ class layer_writer {
                    above_1("stride", s.stride_height, s.stride_width), above_1("dilation", s.dilation_height, s.dilation_width),
                    s.groups != 1 ? "groups<" + text(s.groups) + ">" : "", s.same ? "same_padding" : "", activation("activation"),
                    bias(), parameters({"kernel", "bias"}));
+    }
+    if (k == "DepthwiseConv2D" || k == "SeparableConv2D") {
+      const depthwise_settings s{.kernel_height = whole("kernel_size", 0),
+                                 .kernel_width = whole("kernel_size", 1),
+                                 .stride_height = whole("strides", 0, 1),
+                                 .stride_width = whole("strides", 1, 1),
+                                 .dilation_height = whole("dilation_rate", 0, 1),
+                                 .dilation_width = whole("dilation_rate", 1, 1),
+                                 .depth_multiplier = whole("depth_multiplier", 0, 1),
+                                 .same = same()};
+      const bool separable = k == "SeparableConv2D";
+      const int filters = separable ? whole("filters") : 0;
+      gives_by(s);
+      if (separable && made_) {
+        in_ = made_;
+        gives_by(conv_settings{.filters = filters, .kernel_height = 1, .kernel_width = 1});
+      }
+      std::vector<std::string> arguments{text(s.kernel_height)};
+      if (separable) arguments.insert(arguments.begin(), text(filters));
+      return layer(separable ? "separable_conv2d" : "depthwise_conv2d", std::move(arguments),
+                   uneven("kernel_size", s.kernel_height, s.kernel_width), above_1("stride", s.stride_height, s.stride_width),
+                   above_1("dilation", s.dilation_height, s.dilation_width),
+                   s.depth_multiplier != 1 ? "depth_multiplier<" + text(s.depth_multiplier) + ">" : "",
+                   s.same ? "same_padding" : "", activation("activation"), bias(),
+                   separable ? parameters({"depthwise", "pointwise", "bias"}) : parameters({"depthwise", "bias"}));
     }
     if (k == "Conv2DTranspose") {
       if (c.contains("output_padding") && !c["output_padding"].is_null()) unknown("there is no option output_padding");
@@ -299,8 +327,7 @@ class layer_writer {
       return layer("up_sampling2d", {text(s.sampling_height)}, uneven("sampling_size", s.sampling_height, s.sampling_width),
                    how == "bilinear" ? "bilinear_interpolation" : "");
     }
-    static const std::map<std::string_view, const char*> instead{{"DepthwiseConv2D", "conv2d<filters, kernel, groups<channels>>"},
-                                                                 {"Rescaling", "the view data::scale"},
+    static const std::map<std::string_view, const char*> instead{{"Rescaling", "the view data::scale"},
                                                                  {"RandomFlip", "the view data::random_flip"},
                                                                  {"RandomTranslation", "the view data::random_translation"},
                                                                  {"RandomRotation", "the view data::random_rotation"},
@@ -496,12 +523,24 @@ class layer_writer {
       a = class_of(a);
     }
     if (a.is_null() || a == "linear") return "";
-    static const std::map<std::string, const char*> known{
-        {"relu", "relu"},       {"relu6", "relu6"},       {"leaky_relu", "leaky_relu<>"},
-        {"elu", "elu<>"},       {"selu", "selu"},         {"gelu", "gelu"},
-        {"silu", "silu"},       {"swish", "silu"},        {"tanh", "tanh_activation"},
-        {"sigmoid", "sigmoid"}, {"softplus", "softplus"}, {"softsign", "softsign"},
-        {"softmax", "softmax"}};
+    if (a == "hard_sigmoid" && version_.starts_with("2."))
+      unknown("Keras 2 computes another hard_sigmoid, min(max(0.2 x + 0.5, 0), 1)");
+    static const std::map<std::string, const char*> known{{"relu", "relu"},
+                                                          {"relu6", "relu6"},
+                                                          {"leaky_relu", "leaky_relu<>"},
+                                                          {"elu", "elu<>"},
+                                                          {"selu", "selu"},
+                                                          {"gelu", "gelu"},
+                                                          {"silu", "silu"},
+                                                          {"swish", "silu"},
+                                                          {"tanh", "tanh_activation"},
+                                                          {"sigmoid", "sigmoid"},
+                                                          {"softplus", "softplus"},
+                                                          {"softsign", "softsign"},
+                                                          {"softmax", "softmax"},
+                                                          {"hard_sigmoid", "hard_sigmoid"},
+                                                          {"hard_silu", "hard_silu"},
+                                                          {"hard_swish", "hard_silu"}};
     const auto at = a.is_string() ? known.find(a.get<std::string>()) : known.end();
     if (at != known.end()) return at->second;
     unknown("there is no activation " + shown(a));
@@ -517,10 +556,10 @@ class layer_writer {
     for (const std::string& name : names) {
       if (const json start = config().value(name + "_initializer", json()); !start.is_null()) {
         const std::string type = initializer(name, start);
-        const char* usual = name == "kernel"       ? "glorot_uniform"
-                            : name == "gamma"      ? "ones"
-                            : name == "embeddings" ? "random_uniform<>"
-                                                   : "zeros";
+        const char* usual = name == "kernel" || name == "depthwise" || name == "pointwise" ? "glorot_uniform"
+                            : name == "gamma"                                              ? "ones"
+                            : name == "embeddings"                                         ? "random_uniform<>"
+                                                                                           : "zeros";
         if (!type.empty() && type != usual) add(name + "_initializer<" + type + ">");
       }
       if (const json penalty = config().value(name + "_regularizer", json()); !penalty.is_null()) {

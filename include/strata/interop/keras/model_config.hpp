@@ -117,9 +117,15 @@ class config_writer {
     const auto pair = [&](std::size_t i) {
       return n[i] == n[i + 1] ? detail::formatted("%g", n[i]) : detail::formatted("%g x %g", n[i], n[i + 1]);
     };
-    if (option == "activation") return l.last > l.first ? node(l.last).operation->name : "";
+    if (option == "activation") return has_activation(l) ? node(l.last).operation->name : "";
     if (option == "epsilon" && operation == "batch_normalization") return detail::formatted("%.6g", n[1]);
     if (option == "epsilon" && operation == "layer_normalization") return detail::formatted("%.6g", n[0]);
+    if (operation == "depthwise_convolution") {
+      if (option == "strides") return pair(2);
+      if (option == "dilation_rate") return pair(4);
+      if (option == "depth_multiplier") return detail::formatted("%g", n[6]);
+      return option == "padding" ? n[7] != 0 ? "same" : "valid" : "";
+    }
     if (!transposed && operation != "convolution") return "";
     if (option == "strides") return pair(3);
     if (option == "dilation_rate") return pair(5);
@@ -135,6 +141,9 @@ class config_writer {
 
   const char* type() const { return model_.element_size == sizeof(double) ? "float64" : "float32"; }
   const tape_node& node(int i) const { return model_.nodes[std::size_t(i)]; }
+
+  /// Whether the last operation of a layer of several is its activation.
+  bool has_activation(const layer& l) const { return l.last > l.first && is_activation(node(l.last).operation->name); }
 
   static json extents_of(const shape& s, bool of_batch) {
     json out = json::array();
@@ -176,7 +185,8 @@ class config_writer {
     for (const int s : l.slots) {
       const parameter& p = model_.slots[std::size_t(s)].what;
       if (!p.trainable && !p.frozen) continue;  // Keras has no initializers for state
-      const std::string name = p.name;
+      std::string name = p.name;
+      if (name.ends_with("_kernel")) name.erase(name.size() - std::string_view("_kernel").size());  // depthwise_initializer
       if (json start = initializer_config(p); !start.is_null()) config[name + "_initializer"] = std::move(start);
       if (!p.regularizer.empty()) config[name + "_regularizer"] = regularizer_config(p);
     }
@@ -191,7 +201,7 @@ class config_writer {
     const auto padding = [&](std::size_t i) { return n[i] != 0 ? "same" : "valid"; };
     const auto window = [&](std::size_t height) { return json{whole(height), whole(height + 1)}; };
     const auto with_activation = [&](json config) {
-      config["activation"] = l.last > l.first ? activation_of(l, l.last) : json("linear");
+      config["activation"] = has_activation(l) ? activation_of(l, l.last) : json("linear");
       return config;
     };
 
@@ -206,6 +216,16 @@ class config_writer {
                               {"padding", padding(8)},
                               {"use_bias", n[9] != 0},
                               {"data_format", "channels_last"}});
+    if (operation == "depthwise_convolution") {  // depthwise_settings, and those of the operation behind it
+      json config = {{"kernel_size", window(0)},      {"strides", window(2)},  {"dilation_rate", window(4)},
+                     {"depth_multiplier", whole(6)},  {"padding", padding(7)}, {"use_bias", n[8] != 0},
+                     {"data_format", "channels_last"}};
+      if (l.class_name == "SeparableConv2D") {
+        const std::span<const double> pointwise = model_.operations[std::size_t(l.first) + 1];
+        config["filters"] = int(pointwise[0]), config["use_bias"] = pointwise[1] != 0;
+      }
+      return with_activation(std::move(config));
+    }
     if (operation == "transposed_convolution")  // transposed_conv_settings
       return with_activation({{"filters", whole(0)},
                               {"kernel_size", window(1)},

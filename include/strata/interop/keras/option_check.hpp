@@ -17,7 +17,7 @@ namespace strata::keras {
 inline std::string option_text(const json& value) {
   if (value.is_object()) return value.contains("config") && value["config"].is_string() ? option_text(value["config"]) : "";
   if (value.is_number()) return detail::formatted("%.6g", value.get<double>());
-  if (value.is_string()) return value == "swish" ? "silu" : value.get<std::string>();
+  if (value.is_string()) return value == "swish" ? "silu" : value == "hard_swish" ? "hard_silu" : value.get<std::string>();
   if (!value.is_array() || value.size() != 2 || !value[0].is_number()) return "";
   return value[0] == value[1] ? option_text(value[0]) : detail::text_of({option_text(value[0]), " x ", option_text(value[1])});
 }
@@ -26,7 +26,8 @@ inline std::string option_text(const json& value) {
 /// understood is not compared.
 inline void compare_options(const json& architecture, const model_view& model, const layer_list& list,
                             detail::misfits& differences) {
-  static constexpr const char* options[] = {"activation", "strides", "dilation_rate", "padding", "groups", "epsilon"};
+  static constexpr const char* options[] = {"activation", "strides",          "dilation_rate", "padding",
+                                            "groups",     "depth_multiplier", "epsilon"};
   if (!architecture.is_object() || !architecture.contains("config")) return;
   const json& config = architecture["config"];
   const json& layers = config.is_object() && config.contains("layers") ? config["layers"] : config;

@@ -109,7 +109,12 @@ class network_writer {
     if (is == "linear") return x();
     if (node().operation->is_view) return reshaped(x(), node().out);
     if (is == "affine") return affine();
-    if (is == "convolution") return convolution();
+    if (is == "convolution")
+      return convolution({whole(0), whole(1), whole(2), whole(3), whole(4), whole(5), whole(6), whole(7), whole(8) != 0},
+                         "kernel");
+    if (is == "depthwise_convolution") return depthwise_convolution();
+    if (is == "pointwise_convolution")
+      return convolution({.filters = whole(0), .kernel_height = 1, .kernel_width = 1}, "pointwise_kernel");
     if (is == "transposed_convolution") return transposed_convolution();
     if (is == "lookup") return add("Gather", {parameter("embeddings", {whole(0), whole(1)}), add("Cast", {x()}, {{"to", 7}})});
     if (is == "max_pooling") return pooling("MaxPool", {});
@@ -142,6 +147,8 @@ class network_writer {
     if (is == "silu") return add("Mul", {x(), add("Sigmoid", {x()})});
     if (is == "sigmoid") return add("Sigmoid", {x()});
     if (is == "tanh") return add("Tanh", {x()});
+    if (is == "hard_sigmoid") return add("HardSigmoid", {x()}, {{"alpha", 1.0f / 6}, {"beta", 0.5f}});
+    if (is == "hard_silu") return add("HardSwish", {x()});
     if (is == "softplus") return add("Softplus", {x()});
     if (is == "softsign") return add("Softsign", {x()});
     if (is == "softmax") return add("Softmax", {x()}, {{"axis", -1}});
@@ -156,15 +163,15 @@ class network_writer {
   }
 
   /// (height, width, in, out) -> (out, in, height, width); for the transposed one (height, width, out, in) -> (in, out, ...).
-  std::string kernel(const shape& extents) {
-    const std::vector<float> from = values_of("kernel");
+  std::string kernel(const std::string& parameter_name, const shape& extents) {
+    const std::vector<float> from = values_of(parameter_name);
     std::vector<float> to(from.size());
     const std::size_t taps = std::size_t(extents[0]) * std::size_t(extents[1]), rows = std::size_t(extents[2]),
                       columns = std::size_t(extents[3]);
     for (std::size_t t = 0; t < taps; ++t)
       for (std::size_t r = 0; r < rows; ++r)
         for (std::size_t c = 0; c < columns; ++c) to[(c * rows + r) * taps + t] = from[(t * rows + r) * columns + c];
-    return constant("kernel", {extents[3], extents[2], extents[0], extents[1]}, to);
+    return constant(parameter_name, {extents[3], extents[2], extents[0], extents[1]}, to);
   }
   static std::vector<std::int64_t> pads(const window_axis& vertical, const window_axis& horizontal) {
     const auto after = [](const window_axis& a) {
@@ -172,11 +179,15 @@ class network_writer {
     };
     return {vertical.padding(), horizontal.padding(), after(vertical), after(horizontal)};
   }
-  std::string convolution() {
-    const conv_settings s{whole(0), whole(1), whole(2), whole(3), whole(4), whole(5), whole(6), whole(7), whole(8) != 0};
+  std::string depthwise_convolution() {
+    const depthwise_settings s{whole(0), whole(1), whole(2), whole(3), whole(4), whole(5), whole(6), whole(7) != 0};
+    return convolution(s.on(in()), "depthwise_kernel");
+  }
+  std::string convolution(const conv_settings& s, const std::string& kernel_name) {
     const window_axis vertical{in()[0], s.kernel_height, s.stride_height, s.dilation_height, s.same},
         horizontal{in()[1], s.kernel_width, s.stride_width, s.dilation_width, s.same};
-    std::vector<std::string> all{channels_first(x()), kernel({s.kernel_height, s.kernel_width, in()[2] / s.groups, s.filters})};
+    std::vector<std::string> all{channels_first(x()),
+                                 kernel(kernel_name, {s.kernel_height, s.kernel_width, in()[2] / s.groups, s.filters})};
     if (has("bias")) all.push_back(parameter("bias", {s.filters}));
     return channels_last(add("Conv", all,
                              {{"kernel_shape", std::vector<std::int64_t>{s.kernel_height, s.kernel_width}},
@@ -195,7 +206,7 @@ class network_writer {
     const std::int64_t below = full(in()[0], vertical) - vertical.padding() - out[0],
                        right = full(in()[1], horizontal) - horizontal.padding() - out[1];
     const auto cut = [](std::int64_t n) { return std::max<std::int64_t>(0, n); };
-    std::vector<std::string> all{channels_first(x()), kernel({s.kernel_height, s.kernel_width, s.filters, in()[2]})};
+    std::vector<std::string> all{channels_first(x()), kernel("kernel", {s.kernel_height, s.kernel_width, s.filters, in()[2]})};
     if (has("bias")) all.push_back(parameter("bias", {s.filters}));
     return channels_last(
         add("ConvTranspose", all,

@@ -2,6 +2,8 @@
 #pragma once
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/conv2d_transpose.hpp>
+#include <strata/layers/depthwise_conv2d.hpp>
+#include <strata/layers/separable_conv2d.hpp>
 #include <strata/xla/emitter/emission.hpp>
 
 namespace strata::stablehlo {
@@ -31,8 +33,9 @@ class image_convolution {
   tensor kernel_gradient_of_patches(const operation_call& c, tensor x, tensor dy, const extents& to) const;
 };
 
-tensor convolution_forward(operation_call& c, const image_convolution& of);
-void convolution_backward(operation_call& c, const image_convolution& of);
+/// The kernel as convolutions have it is (KH, KW, C / groups, F), also where the parameter has another shape.
+tensor convolution_forward(operation_call& c, const image_convolution& of, tensor kernel);
+void convolution_backward(operation_call& c, const image_convolution& of, tensor kernel);
 tensor transposed_forward(operation_call& c, const image_convolution& backwards);
 void transposed_backward(operation_call& c, const image_convolution& backwards);
 
@@ -42,8 +45,8 @@ constexpr shape shape_of_sample(const extents& x) { return {int(x[1]), int(x[2])
 /// kernel: (KH, KW, C / groups, F); bias: (F), if there is one.
 template <conv_settings S>
 struct emission<convolution<S>> {
-  static tensor forward(operation_call& c) { return detail::convolution_forward(c, of(c)); }
-  static void backward(operation_call& c) { detail::convolution_backward(c, of(c)); }
+  static tensor forward(operation_call& c) { return detail::convolution_forward(c, of(c), c.w[0]); }
+  static void backward(operation_call& c) { detail::convolution_backward(c, of(c), c.w[0]); }
 
  private:
   static detail::image_convolution of(const operation_call& c) {
@@ -51,6 +54,26 @@ struct emission<convolution<S>> {
     return {convolution<S>::vertical(in), convolution<S>::horizontal(in), S.groups};
   }
 };
+
+/// depthwise_kernel: (KH, KW, C, M); bias: (C * M), if there is one.
+template <depthwise_settings S>
+struct emission<depthwise_convolution<S>> {
+  static tensor forward(operation_call& c) { return detail::convolution_forward(c, of(c), kernel(c)); }
+  static void backward(operation_call& c) { detail::convolution_backward(c, of(c), kernel(c)); }
+
+ private:
+  static detail::image_convolution of(const operation_call& c) {
+    const shape in = detail::shape_of_sample(c.x[0].extents());
+    const conv_settings s = S.on(in);
+    return {s.vertical(in), s.horizontal(in), s.groups};
+  }
+  static tensor kernel(const operation_call& c) {
+    const extents& e = c.w[0].extents();
+    return reshape(c.w[0], {e[0], e[1], 1, e[2] * e[3]});
+  }
+};
+template <pointwise_settings S>
+struct emission<pointwise_convolution<S>> : emission<typename pointwise_convolution<S>::same> {};
 
 /// kernel: (KH, KW, F, C); bias: (F), if there is one.
 template <transposed_conv_settings S>

@@ -114,13 +114,16 @@ STRATA_FUNCTION tensor image_convolution::kernel_gradient_of_patches(const opera
   return reshape(dot_general(patches, reshape(c.factor(dy), {places, to[3]}), 0, 0, c.step.number, c.precision()), to);
 }
 
-STRATA_FUNCTION tensor convolution_forward(operation_call& c, const image_convolution& of) {
-  const tensor y = of.forward(c, c.x[0], c.w[0]);
+STRATA_FUNCTION tensor convolution_forward(operation_call& c, const image_convolution& of, tensor kernel) {
+  const tensor y = of.forward(c, c.x[0], kernel);
   return c.w.size() > 1 ? y + along_last_axis(c.w[1], y) : y;
 }
-STRATA_FUNCTION void convolution_backward(operation_call& c, const image_convolution& of) {
-  if (c.wants_dx[0]) c.set_dx(of.input_gradient(c, c.dy, c.w[0], c.x[0].extents()));
-  if (c.wants_dw[0]) c.dw[0] = of.kernel_gradient(c, c.x[0], c.dy, c.w[0].extents());
+STRATA_FUNCTION void convolution_backward(operation_call& c, const image_convolution& of, tensor kernel) {
+  if (c.wants_dx[0]) c.set_dx(of.input_gradient(c, c.dy, kernel, c.x[0].extents()));
+  if (c.wants_dw[0]) {
+    const tensor gradient = of.kernel_gradient(c, c.x[0], c.dy, kernel.extents());
+    c.dw[0] = gradient.extents() == c.w[0].extents() ? gradient : reshape(gradient, c.w[0].extents());
+  }
   if (c.w.size() > 1 && c.wants_dw[1]) c.dw[1] = sum_per_channel(c.dy);
 }
 
