@@ -11,7 +11,8 @@ constexpr bool compiles = code_of<kernel<reference, Operation, precision::f32, I
 static_assert(compiles<operation_of<dense<3>>, shape{5}> && compiles<operation_of<conv2d<3, 2>>, shape{4, 4, 2}>);
 static_assert(compiles<operation_of<max_pool2d<2>>, shape{4, 4, 2}> && compiles<operation_of<average_pool2d<2>>, shape{4, 4, 2}>);
 static_assert(compiles<global_average_pool2d, shape{4, 4, 2}> && compiles<global_max_pool2d, shape{4, 4, 2}>);
-static_assert(compiles<relu, shape{5}> && compiles<relu6, shape{5}> && compiles<hard_sigmoid, shape{5}> && compiles<hard_silu, shape{5}> && compiles<leaky_relu<>, shape{5}>);
+static_assert(compiles<relu, shape{5}> && compiles<relu6, shape{5}> && compiles<hard_sigmoid, shape{5}> &&
+              compiles<hard_silu, shape{5}> && compiles<leaky_relu<>, shape{5}>);
 static_assert(compiles<elu<>, shape{5}> && compiles<selu, shape{5}> && compiles<silu, shape{5}> && compiles<sigmoid, shape{5}>);
 static_assert(compiles<gelu, shape{5}> && compiles<gelu_approximate, shape{5}> && compiles<tanh_activation, shape{5}>);
 static_assert(compiles<softplus, shape{5}> && compiles<softsign, shape{5}> && compiles<softmax, shape{5}>);

@@ -15,8 +15,9 @@ template <class... Layer>
 constexpr bool emitted = (all<operations_of<Layer>> && ...);
 
 static_assert(emitted<activation<linear>, activation<relu>, activation<relu6>, activation<leaky_relu<>>, activation<elu<>>,
-                      activation<selu>, activation<gelu>, activation<gelu_approximate>, activation<silu>, activation<hard_sigmoid>, activation<hard_silu>, activation<sigmoid>,
-                      activation<tanh_activation>, activation<softplus>, activation<softsign>, activation<softmax>>);
+                      activation<selu>, activation<gelu>, activation<gelu_approximate>, activation<silu>,
+                      activation<hard_sigmoid>, activation<hard_silu>, activation<sigmoid>, activation<tanh_activation>,
+                      activation<softplus>, activation<softsign>, activation<softmax>>);
 static_assert(emitted<dense<4>, dense<4, no_bias, relu>, conv2d<4, 3>, conv2d<4, 3, groups<2>, no_bias, gelu>,
                       conv2d_transpose<4, 3>, depthwise_conv2d<3>, separable_conv2d<4, 3>, embedding<10, 4>>);
 static_assert(emitted<max_pool2d<2>, average_pool2d<2>, global_average_pool1d, global_average_pool2d, global_max_pool1d,

@@ -59,6 +59,8 @@ void check_all() {
   check<T, softplus>();
   check<T, softsign>();
   check<T, silu>();
+  check<T, hard_sigmoid>();
+  check<T, hard_silu>();
   check<T, gelu>();
   check<T, gelu_approximate>();
 }

@@ -37,7 +37,6 @@ void check_shapes() {
   check<T, 33, 17, sigmoid>();
   check<T, 40, 48, relu6>();
   check<T, 24, 40, hard_sigmoid>();
-  check<T, 24, 40, hard_silu>();
   check<T, 70, 300, relu>();
 }
 

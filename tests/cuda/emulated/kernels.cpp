@@ -95,8 +95,8 @@ TEST_CASE_TEMPLATE("sums over the threads of a block up to each of them", Code, 
     }
 }
 
-TEST_CASE_TEMPLATE("elementwise activations", A, relu, relu6, leaky_relu<0.2_r>, elu<>, selu, hard_sigmoid, hard_silu, sigmoid, tanh_activation, softplus,
-                   softsign, silu, gelu, gelu_approximate) {
+TEST_CASE_TEMPLATE("elementwise activations", A, relu, relu6, leaky_relu<0.2_r>, elu<>, selu, hard_sigmoid, hard_silu, sigmoid,
+                   tanh_activation, softplus, softsign, silu, gelu, gelu_approximate) {
   compare_with_reference<type_list<A>, shape{3, 5, 2}>();
 }
 

@@ -12,6 +12,7 @@
 #include <strata/io/atomic_file.hpp>
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/conv2d_transpose.hpp>
+#include <strata/layers/depthwise_conv2d.hpp>
 #include <strata/layers/normalization.hpp>
 #include <strata/layers/pooling.hpp>
 #include <strata/train/fitted_model.hpp>
@@ -163,7 +164,7 @@ class network_writer {
   }
 
   /// (height, width, in, out) -> (out, in, height, width); for the transposed one (height, width, out, in) -> (in, out, ...).
-  std::string kernel(const std::string& parameter_name, const shape& extents) {
+  std::string kernel(const char* parameter_name, const shape& extents) {
     const std::vector<float> from = values_of(parameter_name);
     std::vector<float> to(from.size());
     const std::size_t taps = std::size_t(extents[0]) * std::size_t(extents[1]), rows = std::size_t(extents[2]),
@@ -183,7 +184,7 @@ class network_writer {
     const depthwise_settings s{whole(0), whole(1), whole(2), whole(3), whole(4), whole(5), whole(6), whole(7) != 0};
     return convolution(s.on(in()), "depthwise_kernel");
   }
-  std::string convolution(const conv_settings& s, const std::string& kernel_name) {
+  std::string convolution(const conv_settings& s, const char* kernel_name) {
     const window_axis vertical{in()[0], s.kernel_height, s.stride_height, s.dilation_height, s.same},
         horizontal{in()[1], s.kernel_width, s.stride_width, s.dilation_width, s.same};
     std::vector<std::string> all{channels_first(x()),
