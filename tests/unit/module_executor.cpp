@@ -149,7 +149,7 @@ TEST_CASE("weights and slots stay on the devices between steps, and are read and
   CHECK(observed().violations.empty());
 }
 
-TEST_CASE("in an epoch the next batch is sent while a step runs, and sums are read when they are asked for") {
+TEST_CASE("the next batch is sent while a step runs, and sums are read when they are asked for") {
   {
     trainer model = model_on(2);
     auto& executor = model.executor();
@@ -157,13 +157,13 @@ TEST_CASE("in an epoch the next batch is sent while a step runs, and sums are re
     std::vector<float> own(12);
     model.train_step(batch(4));
     observed().order.clear();
-    executor.begin_totals({metric_sum{100, 10}, metric_sum{}});
     const std::size_t reads = std::size_t(observed().calls["buffer_to_host_buffer"]);
+    std::vector<decltype(executor.train_step(batch(4)))> results;
     for (int i = 0; i < 4; ++i) {
       std::ranges::fill(own, float(i));
-      const auto sums = executor.train_step({own.data(), y.data(), 4});
+      results.push_back(executor.train_step({own.data(), y.data(), 4}));
       std::ranges::fill(own, -1.0f);  // the batch is the caller's again
-      CHECK(sums[0].count == 0);
+      CHECK(!results.back().is_ready());
     }
     // Steps 2 to 5: the arguments of 3 are sent while 2 runs, and so on; those of 4 when 2 has ended.
     std::vector<std::string> order = observed().order;
@@ -172,28 +172,44 @@ TEST_CASE("in an epoch the next batch is sent while a step runs, and sums are re
                                             "upload", "execute 5"});
     CHECK(executor.step() == 5);
     CHECK(std::size_t(observed().calls["buffer_to_host_buffer"]) == reads);
-    const auto totals = executor.totals();
-    CHECK(std::size_t(observed().calls["buffer_to_host_buffer"]) == reads + 4);
+    for (const int which : {2, 0, 3, 0}) {
+      const auto sums = results[std::size_t(which)].get();
+      CHECK(sums[0].count == 1);  // of the mock: (0, 1), (2, 3)
+      CHECK(sums[1].sum == 2);
+      CHECK(std::size_t(observed().calls["buffer_to_host_buffer"]) == reads + 4);
+    }
     CHECK(last_argument<std::array<float, 6>>(3) == std::array{3.0f, 3.0f, 3.0f, 3.0f, 3.0f, 3.0f});
-    CHECK(totals.sums[0].sum == 100);  // of the mock: (0, 1), (2, 3)
-    CHECK(totals.sums[0].count == 14);
-    CHECK(totals.sums[1].sum == 8);
-    CHECK(totals.first_bad_step == 0);
-    executor.end_totals();
     CHECK(executor.parameters()[0] == first[0] + 5);
   }
   CHECK(observed().all_alive() == 0);
   CHECK(observed().violations.empty());
 }
 
-TEST_CASE("the sums of a long epoch are read now and then") {
+TEST_CASE("of many steps whose results nobody reads, the last ones can be read") {
   trainer model = model_on(1);
   auto& executor = model.executor();
-  executor.begin_totals({});
-  for (int i = 0; i < 600; ++i) executor.train_step(batch(4));
+  const auto first = executor.train_step(batch(4));
+  for (int i = 0; i < 1400; ++i) executor.train_step(batch(4));
+  const auto last = executor.train_step(batch(4));
+  CHECK(observed().alive["buffer"] <= 1300);
+  CHECK(last.get()[0].count == 1);
+  CHECK(error_of([&] { first.get(); }) ==
+        "training step 1 of this executor was not computed, or too many steps have followed it");
+  CHECK(executor.parameters()[std::size_t(layout_of<network::items>.slots[1].offset)] == 1402);
+}
+
+TEST_CASE("fit reads the results of a long epoch now and then") {
+  trainer model = model_on(1);
+  const std::vector<float> many(3 * 600);
+  const std::vector<std::int32_t> labels(600);
+  std::size_t most = 0;
+  struct looks {
+    std::size_t& most;
+    void on_epoch_end(training_state&) { most = std::size_t(observed().calls["buffer_to_host_buffer"]); }
+  } callback{most};
+  model.fit(many, labels, batch_size(1), verbosity::off, callback);
+  CHECK(most == 600);
   CHECK(observed().alive["buffer"] < 300);
-  CHECK(executor.totals().sums[0].count == 600);
-  CHECK(executor.parameters()[std::size_t(layout_of<network::items>.slots[1].offset)] == 600);
 }
 
 TEST_CASE("fit waits for the devices at the end of an epoch, and where a callback looks at batches") {
@@ -232,14 +248,13 @@ TEST_CASE("where that is faster, the steps of an execution are one call") {
     // Of the mock: a step has the accuracy 2 / 3, one of a call of four (0, 1), (2, 3), ..., (14, 15).
     CHECK(past["accuracy"][0] == doctest::Approx((2 * (2 + 6 + 10 + 14) + 3 * 2) / (2 * (3 + 7 + 11 + 15) + 3 * 3.0)));
     CHECK(model.executor().step() == 11);
-    model.executor().begin_totals({});
-    model.executor().read_totals_every(3);
+    model.executor().launch_together(3);
     for (int i = 0; i < 2; ++i) model.executor().train_step({many.data() + 12 * i, y.data(), 4});
     CHECK(observed().executions == 5);
     CHECK(model.executor().step() == 13);
-    model.executor().train_step({many.data() + 24, y.data(), 4});
+    const auto third = model.executor().train_step({many.data() + 24, y.data(), 4});
     CHECK(observed().executions == 6);
-    model.executor().totals();
+    third.get();
     CHECK(last_argument<std::array<std::uint64_t, 3>>(0)[0] != last_argument<std::array<std::uint64_t, 3>>(0)[1]);
     CHECK(last_argument<std::array<float, 6>>(1) == std::array{11.0f, 0.25f, 12.0f, 0.25f, 13.0f, 0.25f});
     // The rows of replica 0: the first two of each batch.
@@ -254,13 +269,13 @@ TEST_CASE("where that is faster, the steps of an execution are one call") {
     CHECK(constant.parameters()[std::size_t(layout_of<network::items>.slots[1].offset)] == bias + 1);
     // What cannot begin has not been asked for.
     model.executor().train_step(batch(4));
-    model.executor().train_step(batch(4));
+    const auto lost = model.executor().train_step(batch(4));
     observed().failing_function = "client_buffer_from_host_buffer";
-    CHECK(contains(error_of([&] { model.executor().totals(); }), "injected"));
+    CHECK(contains(error_of([&] { lost.get(); }), "injected"));
+    CHECK(contains(error_of([&] { lost.get(); }), "was not computed"));
     CHECK(model.executor().step() == 16);
     model.executor().train_step(batch(4));
     model.executor().train_step(batch(2));  // another module
-    model.executor().end_totals();
     CHECK(model.executor().slots()[0] == 10);
     CHECK(model.executor().step() == 18);
   }
@@ -271,12 +286,11 @@ TEST_CASE("where that is faster, the steps of an execution are one call") {
   CHECK(observed().executions == 5);
 }
 
-TEST_CASE("a gradient is kept from the next step on, also where the sums of steps are added up") {
+TEST_CASE("a gradient is kept from the next step on, also where steps wait for each other") {
   {
     trainer model = model_on(2, true);
     auto& executor = model.executor();
-    executor.read_totals_every(4);
-    CHECK(executor.begin_totals({}));
+    executor.launch_together(4);
     executor.train_step(batch(4));
     executor.keep_gradient(true);
     CHECK(executor.gradient()[5] == 0);
@@ -284,21 +298,18 @@ TEST_CASE("a gradient is kept from the next step on, also where the sums of step
     CHECK(executor.gradient()[5] == 5);  // of the mock
     CHECK(observed().executions == 2);
     executor.keep_gradient(false);
-    executor.train_step(batch(4));
+    const auto last = executor.train_step(batch(4));
     CHECK(observed().executions == 2);
-    CHECK(executor.totals().sums[0].count == 3);  // of the mock: 1 in each step
-    executor.end_totals();
-    executor.keep_gradient(true);
-    CHECK(!executor.begin_totals({}));
+    CHECK(last.get()[0].count == 1);
+    CHECK(observed().executions == 3);
   }
   CHECK(observed().all_alive() == 0);
   CHECK(observed().violations.empty());
 }
 
-TEST_CASE("an error of a step that the host did not wait for is told by the next call that waits") {
+TEST_CASE("an error of a step that the host did not wait for is thrown by the next call that waits") {
   trainer model = model_on(1);
   auto& executor = model.executor();
-  executor.begin_totals({});
   executor.train_step(batch(4));
   observed().execution_fails = true;
   executor.train_step(batch(4));
@@ -310,29 +321,25 @@ TEST_CASE("an error of a step that the host did not wait for is told by the next
   CHECK(observed().violations.empty());
 
   trainer again = model_on(1);
-  again.executor().begin_totals({});
   observed().execution_fails = true;
   again.executor().train_step(batch(4));
   CHECK(contains(error_of([&] { again.executor().parameters(); }), "the device has failed"));
   trainer last = model_on(1);
-  last.executor().begin_totals({});
   observed().execution_fails = true;
-  last.executor().train_step(batch(4));
-  CHECK(contains(error_of([&] { last.executor().totals(); }), "the device has failed"));
+  const auto result = last.executor().train_step(batch(4));
+  CHECK(contains(error_of([&] { result.get(); }), "the device has failed"));
 }
 
-TEST_CASE("an error of the steps that were left at the end of an epoch is thrown by the next call, once") {
+TEST_CASE("an error of the steps that an exception left is thrown by the next call that needs them, once") {
   trainer model = model_on(1, true);
   auto& executor = model.executor();
-  executor.train_step(batch(4));
-  executor.read_totals_every(4);
-  executor.begin_totals({});
+  model.train_step(batch(4));
+  executor.launch_together(4);
   for (int i = 0; i < 3; ++i) executor.train_step(batch(4));
   CHECK(executor.step() == 4);
   observed().failing_function = "client_buffer_from_host_buffer";
-  executor.end_totals();
+  CHECK(contains(error_of([&] { executor.parameters(); }), "upload: "));
   CHECK(executor.step() == 1);
-  CHECK(contains(error_of([&] { executor.train_step(batch(4)); }), "the last steps of an epoch were not computed: upload: "));
   executor.train_step(batch(4));
   CHECK(executor.step() == 2);
   CHECK(executor.slots()[0] == 2);
@@ -342,15 +349,14 @@ TEST_CASE("an error of the steps that were left at the end of an epoch is thrown
 TEST_CASE("a step of a callback returns its sums, which do not belong to those of the epoch") {
   trainer model = model_on(1, true);
   auto& executor = model.executor();
-  executor.read_totals_every(3);
-  executor.begin_totals({});
-  executor.train_step(batch(4));
+  executor.launch_together(3);
+  const auto first = executor.train_step(batch(4));
   const auto own = model.train_step(batch(4));
   CHECK(own[0].count == 1);
   CHECK(executor.step() == 2);
-  executor.train_step(batch(4));
-  CHECK(executor.totals().sums[0].count == 2);
-  executor.end_totals();
+  const auto last = executor.train_step(batch(4));
+  CHECK(first.get()[0].count == 1);
+  CHECK(last.get()[0].count == 1);
   CHECK(executor.slots()[0] == 3);
 }
 

@@ -205,16 +205,15 @@ concept fusing_engine = engine<E> && requires(E e, const E& k, const typename E:
 };
 
 /// A fusing_engine of a device that adds up statistics and metric sums by itself, so that the host need not wait for a step.
-///   `begin_totals(sums)`  the metric sums of each train_at_once from now on are added to these
-///   `totals()`            totals_of_steps since then
+///   `train_at_once(...)`     returns a step_result
+///   `sums_of_step(number)`   what that reads
+///   `launch_together(n)`     n steps may wait for each other, to be computed in one launch, until something is read that they
+///                            change. 1: each step is launched at once, as are those that have been asked for
 template <class E>
-concept totalling_engine = fusing_engine<E> && requires(E e) { e.begin_totals(e.totals().sums); };
-
-/// A totalling_engine that can compute several steps in one launch.
-///   `read_totals_every(n)`  totals() will be read after every n steps of train_at_once: they may be computed when the last one
-///                           is there. 1: each step is computed at once, as are those that have been asked for
-template <class E>
-concept several_steps_engine = totalling_engine<E> && requires(E e) { e.read_totals_every(1L); };
+concept deferring_engine = fusing_engine<E> && requires(E e) {
+  e.sums_of_step(1L);
+  e.launch_together(1L);
+};
 
 /// An engine of a device that can keep a data set there, so that a step needs the indices of its samples only.
 ///   `keep_samples(set)`   copies it; returns false if it does not fit. From now on a batch may have samples::stored

@@ -39,42 +39,12 @@ class auto_executor {
   void prepare(int batch, purpose why) {
     visit(chosen_, [&](auto& e) { e.prepare(batch, why); });
   }
-  metric_sums<Program> train_step(const samples<T>& batch) {
-    return visit(chosen_, [&](auto& e) { return e.train_step(batch); });
-  }
-  metric_sums<Program> train_apart(const samples<T>& batch) {
-    return visit(chosen_, [&](auto& e) {
-      if constexpr (totalling_executor<std::remove_reference_t<decltype(e)>, Program>)
-        return e.train_apart(batch);
-      else
-        return e.train_step(batch);
-    });
+  step_result<Program> train_step(const samples<T>& batch) {
+    return visit(chosen_, [&](auto& e) -> step_result<Program> { return e.train_step(batch); });
   }
   metric_sums<Program> finish() { return {}; }
-  /// False where the chosen executor has no totals.
-  bool begin_totals(const metric_sums<Program>& so_far) {
-    return visit(chosen_, [&](auto& e) {
-      if constexpr (requires { e.begin_totals(so_far); })
-        return e.begin_totals(so_far);
-      else
-        return false;
-    });
-  }
-  totals_of_steps<Program> totals() {
-    return visit(chosen_, [](auto& e) -> totals_of_steps<Program> {
-      if constexpr (requires { e.totals(); })
-        return e.totals();
-      else
-        return {};
-    });
-  }
-  void read_totals_every(long n) {
-    visit(chosen_, [&](auto& e) {
-      if constexpr (requires { e.read_totals_every(n); }) e.read_totals_every(n);
-    });
-  }
-  void end_totals() {
-    visit(chosen_, [](auto& e) { e.end_totals(); });
+  void launch_together(long n) {
+    visit(chosen_, [&](auto& e) { e.launch_together(n); });
   }
   /// See synchronous_executor; false on the CPU.
   bool keep_samples(const stored_samples& set)

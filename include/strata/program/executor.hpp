@@ -10,6 +10,7 @@
 #include <strata/program/metric_sums.hpp>
 #include <strata/program/plan.hpp>
 #include <strata/program/program.hpp>
+#include <strata/program/step_result.hpp>
 #include <type_traits>
 #include <utility>
 
@@ -35,6 +36,7 @@ struct executor_defaults {
   static constexpr double communicating() { return 0; }
   static constexpr double waiting() { return 0; }
   static void observe(kernel_observer*) {}
+  static void launch_together(long) {}
 };
 
 inline constexpr reason executors_have_prepare_of_a_batch_size_and_a_purpose;
@@ -56,7 +58,7 @@ auto requirements_of_executor() {
   if constexpr (!requires(E e) { e.prepare(64, purpose::training); })
     return lacks<E, executors_have_prepare_of_a_batch_size_and_a_purpose>{};
   else if constexpr (!requires(E e, const samples<T>& batch) {
-                       { e.train_step(batch) } -> std::same_as<sums>;
+                       { e.train_step(batch) } -> std::convertible_to<step_result<Program>>;
                      })
     return lacks<E, executors_have_train_step_which_returns_metric_sums>{};
   else if constexpr (!requires(E e) {
@@ -95,6 +97,7 @@ auto requirements_of_executor() {
                        { k.own_rows() } -> std::same_as<row_choice>;
                        { k.writers() } -> std::same_as<row_writers>;
                        e.observe(observer);
+                       e.launch_together(1L);
                        { k.communicating() } -> std::same_as<double>;
                        { k.waiting() } -> std::same_as<double>;
                      })
@@ -109,7 +112,7 @@ using executor_verdict = decltype(requirements_of_executor<E, Program>());
 
 /// Computing (T is the program's value_type):
 ///   `prepare(batch_size, purpose)`   makes room for batches of up to that size
-///   `train_step(batch)`              one update; returns the metric sums of the global batch
+///   `train_step(batch)`              one update; returns the metric sums of the global batch, or a step_result
 ///   `finish()`                       the end of an epoch; returns the metric sums that no step has returned yet
 ///   `evaluate_step(batch)`           metric sums without an update
 ///   `predict(batch, out)`            output_rows: where each output goes
@@ -127,26 +130,12 @@ using executor_verdict = decltype(requirements_of_executor<E, Program>());
 ///   `writers()`                      threads that may write batches between two steps; empty: none
 ///   `observe(observer)`              a kernel_observer of its training steps from the next one on; null: none
 ///   `communicating()`, `waiting()`   seconds so far of sending messages, and of waiting for them
-/// executor_defaults has the last six for a single process. An executor whose backend is chosen at run time has `kernels()`, too:
-/// the kernel_list of that backend.
+/// Devices that compute while the host goes on:
+///   `launch_together(n)`             n steps may be computed in one launch, unless something reads before what they change
+/// executor_defaults has the last seven for a single process on the host. An executor whose backend is chosen at run time has
+/// `kernels()`, too: the kernel_list of that backend.
 template <class E, class Program>
 concept executor = std::same_as<detail::executor_verdict<E, Program>, detail::no_complaint>;
-
-/// One whose device adds up metric sums, so that a step need not wait for them.
-///   `begin_totals(so_far)`, `end_totals()`   between them train_step returns no sums; or false: it has no totals after all
-///   `totals()`                               totals_of_steps: so_far and the sums of all steps since
-///   `train_apart(batch)`                     train_step, which returns its sums at any time; they do not belong to the totals
-template <class E, class Program>
-concept totalling_executor = requires(E& e, const samples<typename Program::value_type>& batch) {
-  { e.begin_totals(e.totals().sums) } -> std::same_as<bool>;
-  e.end_totals();
-  { e.train_apart(batch) } -> std::same_as<metric_sums<Program>>;
-};
-
-/// One whose device may compute several steps in one call, too.
-///   `read_totals_every(n)`   totals() is read after every n steps
-template <class E>
-concept several_steps_executor = requires(E& e) { e.read_totals_every(1L); };
 
 /// One whose processes train on different batches.
 ///   `share_of_data()`   the data_share of this process, where fit is given arrays

@@ -37,12 +37,4 @@ struct sum_counts {
 template <class Program>
 using metric_sums = std::array<metric_sum, detail::sum_counts<Program>::reported>;
 
-/// The metric sums of several steps, which a device has added up.
-template <class Program>
-struct totals_of_steps {
-  metric_sums<Program> sums{};
-  long first_bad_step = 0;  // the first of these steps, from 1, whose loss was nan or infinite; 0: none
-  double last_loss = 0;     // of the last step
-};
-
 }  // namespace strata

@@ -21,7 +21,6 @@
 #include <strata/program/leaf_policy.hpp>
 #include <strata/program/pass.hpp>
 #include <strata/program/refused_divisions.hpp>
-#include <strata/synchronous/step_totals.hpp>
 #include <strata/synchronous/whole_state.hpp>
 #include <utility>
 #include <vector>
@@ -63,7 +62,8 @@ class synchronous_executor
   static_assert(
       sizeof(detail::diagnosed<
              typename detail::sharding_verdict<Program, Backend, std::conditional_t<keeps_slices, Sharding, zero<0>>>::type>()));
-  static constexpr bool keeps_totals = totalling_engine<engine_type> && !among_processes;
+  static constexpr bool defers_sums = deferring_engine<engine_type> && !among_processes;
+  using result_of_step = std::conditional_t<defers_sums, step_result<Program>, metric_sums<Program>>;
   static_assert(!keeps_slices || slicing_engine<engine_type>, "zero needs an engine on the host, such as that of the CPU");
 
   philox seed_;
@@ -76,7 +76,6 @@ class synchronous_executor
   [[no_unique_address]] std::conditional_t<among_processes, leaf_exchange<connections>, detail::empty> exchange_;
   [[no_unique_address]] std::conditional_t<keeps_slices, detail::sliced_state<engine_type, connections, Sharding>,
                                            detail::whole_state> state_;
-  [[no_unique_address]] detail::step_totals<Program, engine_type, keeps_totals> totals_;
   std::vector<double> statistics_;                                           // of the whole batch, of one group at a time
   arena<T> gradient_;                                                        // see keep_gradient
   std::optional<global_gradient<T, typename engine_type::device>> reduced_;  // see begin_step
@@ -106,22 +105,19 @@ class synchronous_executor
     parameters_changed();
   }
 
-  /// Throws what end_totals() has left. With zero, throws strata::error if a process was lost while the parameters of a step were
-  /// exchanged; with zero<3> also after a step, until finish() or collect_slots().
+  /// With zero, throws strata::error if a process was lost while the parameters of a step were exchanged; with zero<3> also after
+  /// a step, until finish() or collect_slots().
   std::span<T> parameters() {
-    totals_.report();
     state_.refuse_parts_of_parameters(engine_);
     return host_.parameters(engine_);
   }
   std::span<const T> parameters() const {
-    totals_.report();
     state_.refuse_parts_of_parameters(engine_);
     return host_.parameters(engine_);
   }
   std::span<T> slots()
     requires(!keeps_slices)
   {
-    totals_.report();
     return host_.slots(engine_);
   }
   void parameters_changed() {
@@ -170,7 +166,7 @@ class synchronous_executor
     requires(!keeps_slices)
   {
     gradient_ = arena<T>(keep ? std::size_t(layout.trainable) : 0);
-    totals_.read_gradients(engine_, gradient_.size() > 0);
+    if (keep) launch_together(1);
   }
   /// The mean over the samples of the last step, before penalties and clipping, at the places of the layout; 0 before the first
   /// step. Empty if it is not kept.
@@ -202,17 +198,14 @@ class synchronous_executor
     if (leaves > 0 && this->may_prepare_messages(leaves, why)) prepare_messages(leaves, why);
   }
 
-  metric_sums<Program> train_step(const samples<T>& batch) {
-    metric_sums<Program> out;
+  result_of_step train_step(const samples<T>& batch) {
+    result_of_step out;
     this->together(this->bytes_of(out), [&] { out = try_step(batch); });
-    totals_.count_step();
     return out;
   }
-  /// The same also between begin_totals and end_totals. Its sums do not belong to the totals.
-  metric_sums<Program> train_apart(const samples<T>& batch)
-    requires keeps_totals
-  {
-    return totals_.apart(engine_, [&] { return train_step(batch); });
+  /// Where the gradient is kept, each step is launched at once.
+  void launch_together([[maybe_unused]] long n) {
+    if constexpr (defers_sums) engine_.launch_together(gradient_.size() > 0 ? 1 : n);
   }
 
   /// train_step in two parts, for an executor whose processes agree in between: all that needs messages, and the rest of the
@@ -225,7 +218,7 @@ class synchronous_executor
     reduced_ = reduce(batch.count);
     refuse_other_batches(batch.count);
     engine_.take_gradient_norms(optimizer(), *reduced_);
-    return sums_of_step(false);
+    return add_metric_sums(engine_);
   }
   void end_step()
     requires(among_processes && !keeps_slices)
@@ -246,29 +239,6 @@ class synchronous_executor
     collect_parameters();
     return {};
   }
-
-  /// Between begin_totals and end_totals, totals() is read after every n steps: the engine may compute them in one launch.
-  void read_totals_every(long n)
-    requires(several_steps_engine<engine_type> && !among_processes)
-  {
-    totals_.read_every(n);
-  }
-  /// From now on train_step returns no sums: they are added to `so_far` on the device, until end_totals(). See totals().
-  bool begin_totals(const metric_sums<Program>& so_far)
-    requires keeps_totals
-  {
-    totals_.begin(engine_, so_far);
-    return true;
-  }
-  /// Waits for the steps so far.
-  totals_of_steps<Program> totals()
-    requires keeps_totals
-  {
-    return totals_.read(engine_);
-  }
-  /// Does not throw, as an epoch may end with an error already. Steps that waited for others to be launched with them may fail
-  /// here: then the next step, or what asks for the state first, throws that error, once.
-  void end_totals() { totals_.end(engine_); }
 
   /// Copies a data set to the devices of this process; returns false if it does not fit. Until release_samples() a batch may be
   /// the indices of its samples.
@@ -338,19 +308,30 @@ class synchronous_executor
   }
 
   /// Nothing that lasts has changed before the last message has come, so that it may be begun again.
-  metric_sums<Program> try_step(const samples<T>& batch) {
+  result_of_step try_step(const samples<T>& batch) {
     state_.divide_parameters(engine_);
     begin(purpose::training, batch);
     const double rate = learning_rate();
-    if (train_at_once(rate)) {
-      end_update();
-      return sums_of_step(true);
-    }
+    if constexpr (fusing_engine<engine_type> && !among_processes && (defers_sums || !plan.needs_whole_leaf()))
+      if (gradient_.size() == 0 && engine_.updates_at_once(optimizer())) return train_at_once(rate);
     compute_gradients();
     const auto gradient = reduce(batch.count);
     refuse_other_batches(batch.count);
     update_by(gradient, rate);
-    return sums_of_step(false);
+    return add_metric_sums(engine_);
+  }
+  /// The engine does the whole step.
+  result_of_step train_at_once(double rate) {
+    const auto at_once = [&] { return engine_.train_at_once(optimizer(), step(), rate, whole_batch_reduction{}); };
+    if constexpr (defers_sums) {
+      const result_of_step out = at_once();
+      end_update();
+      return out;
+    } else {
+      at_once();
+      end_update();
+      return add_metric_sums(engine_);
+    }
   }
   void update_by(const global_gradient<T, typename engine_type::device>& gradient, double rate) {
     update(rate, gradient);
@@ -361,15 +342,6 @@ class synchronous_executor
     host_.updated();
     set_step(step() + 1);
   }
-  metric_sums<Program> sums_of_step([[maybe_unused]] bool at_once) {
-    if constexpr (keeps_totals)
-      if (totals_.are_kept()) {
-        if (!at_once) totals_.add(engine_, [&] { return add_metric_sums(engine_); });
-        return {};
-      }
-    return add_metric_sums(engine_);
-  }
-
   void update(double rate, const global_gradient<T, typename engine_type::device>& gradient) {
     if constexpr (keeps_slices) {
       state_.update(processes_, engine_, optimizer(), step(), rate, gradient);
@@ -386,18 +358,7 @@ class synchronous_executor
   }
 
   void begin(purpose why, const samples<T>& batch) {
-    totals_.report();
     engine_.begin(why, batch, seed_.fork(std::uint64_t(step()) + (1ull << 32)), processes_.rank(), processes_.size());
-  }
-
-  /// Whether the engine has done the whole step.
-  bool train_at_once([[maybe_unused]] double rate) {
-    if constexpr (fusing_engine<engine_type> && !among_processes && (totalling_engine<engine_type> || !plan.needs_whole_leaf()))
-      if (gradient_.size() == 0 && engine_.updates_at_once(optimizer())) {
-        engine_.train_at_once(optimizer(), step(), rate, whole_batch_reduction{});
-        return true;
-      }
-    return false;
   }
 
   /// Segment by segment: statistics of the whole batch are summed between two. Gradients are sent while others are being

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <strata/base/empty.hpp>
 #include <strata/base/error.hpp>
 #include <strata/base/exceptions.hpp>
 #include <strata/base/hash.hpp>
@@ -14,6 +15,9 @@
 #include <strata/train/checks.hpp>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace strata {
 
@@ -87,21 +91,16 @@ class any_executor {
   /// Throws strata::error for labels that are no class and indices that are no row of an embedding.
   virtual void check(const samples<T>& batch, row_range rows, const detail::sample_names& names) = 0;
   virtual void prepare(int batch_size, purpose) = 0;
+  /// Afterwards its sums are there, unless results are pending: then its own is the last of them.
   virtual void train_step(const samples<T>& batch, std::span<metric_sum> sums) = 0;
+  /// The number of results of train_step that have not been read.
+  virtual long pending() const = 0;
+  /// Waits for the first of them.
+  virtual void read_result(std::span<metric_sum> sums) = 0;
   virtual void evaluate_step(const samples<T>& batch, std::span<metric_sum> sums) = 0;
   virtual void finish(std::span<metric_sum> sums) = 0;
 
-  /// See read_totals_every of the concept executor.
-  virtual void read_totals_every(long) {}
-  /// See begin_totals of the concept executor. Returns false if the executor has no totals: each train_step returns its sums.
-  virtual bool begin_totals(std::span<const metric_sum>) { return false; }
-  struct step_totals {
-    long first_bad_step = 0;
-    double last_loss = 0;
-  };
-  virtual step_totals totals(std::span<metric_sum>) { return {}; }
-  virtual void end_totals() {}
-
+  virtual void launch_together(long steps) = 0;
   virtual long step() const = 0;
   virtual double learning_rate() const = 0;
   virtual void set_learning_rate(double rate) = 0;
@@ -146,11 +145,13 @@ template <class Program, class Executor>
 class erased_executor final : public any_executor<typename Program::value_type> {
   using T = typename Program::value_type;
   using group_type = std::remove_reference_t<decltype(std::declval<Executor&>().group())>;
-
-  static constexpr bool has_totals = totalling_executor<Executor, Program>;
+  using sums_of_step = decltype(std::declval<Executor&>().train_step(std::declval<const samples<T>&>()));
+  static constexpr bool may_be_pending = !std::is_same_v<sums_of_step, metric_sums<Program>>;
 
   Executor& executor_;
   erased_group<group_type> group_;
+  [[no_unique_address]] std::conditional_t<may_be_pending, std::vector<sums_of_step>, empty> results_;  // read, then pending
+  std::size_t read_ = 0;
 
   static void copy(const metric_sums<Program>& from, std::span<metric_sum> to) {
     for (std::size_t k = 0; k < from.size(); ++k) to[k] = from[k];
@@ -171,31 +172,27 @@ class erased_executor final : public any_executor<typename Program::value_type> 
     check_rows<Program>(batch, rows, names);
   }
   void prepare(int batch_size, purpose why) override { executor_.prepare(batch_size, why); }
-  void train_step(const samples<T>& batch, std::span<metric_sum> sums) override { copy(executor_.train_step(batch), sums); }
+  void train_step(const samples<T>& batch, std::span<metric_sum> sums) override {
+    if constexpr (may_be_pending) {
+      results_.push_back(executor_.train_step(batch));
+      if (results_.size() == 1 && results_[0].is_ready()) read_result(sums);
+    } else {
+      copy(executor_.train_step(batch), sums);
+    }
+  }
+  long pending() const override {
+    if constexpr (may_be_pending) return long(results_.size() - read_);
+    return 0;
+  }
+  void read_result([[maybe_unused]] std::span<metric_sum> sums) override {
+    if constexpr (may_be_pending) {
+      copy(results_[read_].get(), sums);
+      if (++read_ == results_.size()) results_.clear(), read_ = 0;
+    }
+  }
   void evaluate_step(const samples<T>& batch, std::span<metric_sum> sums) override { copy(executor_.evaluate_step(batch), sums); }
   void finish(std::span<metric_sum> sums) override { copy(executor_.finish(), sums); }
-  void read_totals_every([[maybe_unused]] long n) override {
-    if constexpr (several_steps_executor<Executor>) executor_.read_totals_every(n);
-  }
-  bool begin_totals([[maybe_unused]] std::span<const metric_sum> so_far) override {
-    if constexpr (has_totals) {
-      metric_sums<Program> from;
-      for (std::size_t k = 0; k < from.size(); ++k) from[k] = so_far[k];
-      return executor_.begin_totals(from);
-    }
-    return false;
-  }
-  typename any_executor<T>::step_totals totals([[maybe_unused]] std::span<metric_sum> to) override {
-    if constexpr (has_totals) {
-      const totals_of_steps<Program> all = executor_.totals();
-      copy(all.sums, to);
-      return {all.first_bad_step, all.last_loss};
-    }
-    return {};
-  }
-  void end_totals() override {
-    if constexpr (has_totals) executor_.end_totals();
-  }
+  void launch_together(long steps) override { executor_.launch_together(steps); }
   long step() const override { return executor_.step(); }
   double learning_rate() const override { return executor_.learning_rate(); }
   void set_learning_rate(double rate) override { executor_.set_learning_rate(rate); }

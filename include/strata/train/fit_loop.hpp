@@ -45,9 +45,8 @@ class fit_loop {
   batch_stream<T>& stream_;
   fit_settings settings_;
   std::vector<metric_sum> sums_;  // of one step
-  bool has_totals_ = false;       // the executor adds up the sums of this epoch
-  long steps_before_totals_ = 0;
-  int samples_of_batch_ = 0;  // the last one
+  bool sees_each_step_ = false;   // before the next one begins
+  int samples_of_batch_ = 0;      // the last one
 
  public:
   // Callbacks see, save and replace these.
@@ -72,7 +71,10 @@ class fit_loop {
   bool train_steps(progress_bar& progress, const hook_list& hooks, bool resumes);
   void end_execution(progress_bar& progress, const hook_list& hooks, bool progress_is_due);
   void train_on(const samples<T>& batch);
-  void fetch_totals();
+  /// Adds the sums of the steps whose results are pending. batch: of the last one; null if it is gone.
+  void read_results(const samples<T>* batch = nullptr);
+  /// Adds sums_. step: of the epoch, from 1.
+  void add_sums(long step, const samples<T>* batch);
   void take_new_learning_rate() {
     if (state.new_learning_rate) executor_.set_learning_rate(*std::exchange(state.new_learning_rate, std::nullopt));
   }
@@ -96,6 +98,7 @@ template <class T>
   if (group.is_chief() && settings_.how != verbosity::off) give_notice();
   progress_bar progress(std::cout, group.is_chief() ? settings_.how : verbosity::off);
   executor_.prepare(settings_.batch_size, purpose::training);
+  executor_.launch_together(settings_.execution);
   plan = {.batch_size = double(settings_.batch_size),
           .batches = double(stream_.length()),
           .first_epoch = double(settings_.first_epoch),
@@ -197,16 +200,9 @@ template <class T>
     at.steps_of_epoch = at.samples_of_epoch = 0;
     at.metric_sums.assign(sums_.size(), {});
   }
-  const bool sees_each_step = settings_.execution == 1 && (hooks.see_batches() || state.bad_loss_ends_training);
-  executor_.read_totals_every(settings_.execution);
-  has_totals_ = !sees_each_step && executor_.begin_totals(at.metric_sums);
-  steps_before_totals_ = at.steps_of_epoch;
-  struct end_of_totals {
-    any_executor<T>& of;
-    ~end_of_totals() { of.end_totals(); }
-  } end{executor_};
+  sees_each_step_ = settings_.execution == 1 && (hooks.see_batches() || state.bad_loss_ends_training);
   if (!train_steps(progress, hooks, resumes)) return;
-  fetch_totals();
+  read_results();
   executor_.finish(sums_);
   state.step = executor_.step();  // with the updates of others that it has fetched
   accumulate(at.metric_sums, sums_);
@@ -242,7 +238,8 @@ template <class T>
 
 template <class T>
 [[gnu::cold]] void fit_loop<T>::end_execution(progress_bar& progress, const hook_list& hooks, bool progress_is_due) {
-  if (hooks.see_batches() || state.bad_loss_ends_training || progress_is_due) fetch_totals();
+  if (hooks.see_batches() || state.bad_loss_ends_training || progress_is_due || executor_.pending() >= most_unread_results)
+    read_results();
   hooks.of_batch(&hook_calls::batch_end, state);
   hooks.of_session(&hook_calls::step_end);
   if (state.interrupted || !std::isfinite(state.loss) || !progress_is_due) return;
@@ -252,13 +249,14 @@ template <class T>
 }
 
 template <class T>
-[[gnu::cold]] void fit_loop<T>::fetch_totals() {
-  if (!has_totals_) return;
-  const auto [bad, loss] = executor_.totals(at.metric_sums);
-  state.loss = bad == 0 ? loss : std::numeric_limits<double>::quiet_NaN();
-  if (bad == 0) return;
-  if (!state.bad_loss_ends_training) report_bad_loss_of_step(state.epoch, steps_before_totals_ + bad);
-  state.stop_training = true;
+[[gnu::cold]] void fit_loop<T>::read_results(const samples<T>* batch) {
+  double bad = 0;  // the first loss that is not finite
+  for (long left = executor_.pending(); left > 0; --left) {
+    executor_.read_result(sums_);
+    add_sums(at.steps_of_epoch - left + 1, left == 1 ? batch : nullptr);
+    if (std::isfinite(bad)) bad = state.loss;
+  }
+  if (!std::isfinite(bad)) state.loss = bad;
 }
 
 template <class T>
@@ -266,20 +264,27 @@ template <class T>
   state.learning_rate = executor_.learning_rate();
   steps_.check(stream_, batch, at.samples_of_epoch);
   steps_.train(batch, sums_);
-  accumulate(at.metric_sums, sums_);
-  if (!has_totals_) state.loss = sums_[0].mean();
-  if (!has_totals_ && !std::isfinite(state.loss)) {
-    if (!state.bad_loss_ends_training && batch.stored) report_bad_loss_of_step(state.epoch, at.steps_of_epoch + 1);
-    if (!state.bad_loss_ends_training)
-      report_bad_loss(state.loss, batch, steps_.own_rows_of(batch), executor_.about().ends, state.epoch, at.steps_of_epoch,
-                      names_in_stream<T>(stream_, batch.count, at.samples_of_epoch),
-                      state.epoch == settings_.first_epoch && at.steps_of_epoch == 0);
-    state.stop_training = true;
-  }
   state.step = executor_.step();
   at.samples_of_epoch += samples_of_batch_ = batch.count;
   ++at.steps_of_epoch;
   ++at.batches_of_pass;
+  if (executor_.pending() == 0)
+    add_sums(at.steps_of_epoch, &batch);
+  else if (sees_each_step_)
+    read_results(&batch);
+}
+
+template <class T>
+[[gnu::cold]] void fit_loop<T>::add_sums(long step, const samples<T>* batch) {
+  accumulate(at.metric_sums, sums_);
+  state.loss = sums_[0].mean();
+  if (std::isfinite(state.loss)) return;
+  state.stop_training = true;
+  if (state.bad_loss_ends_training) return;
+  if (!batch || batch->stored) report_bad_loss_of_step(state.epoch, step);
+  report_bad_loss(state.loss, *batch, steps_.own_rows_of(*batch), executor_.about().ends, state.epoch, step - 1,
+                  names_in_stream<T>(stream_, batch->count, at.samples_of_epoch - batch->count),
+                  state.epoch == settings_.first_epoch && step == 1);
 }
 
 }  // namespace strata::detail

@@ -248,10 +248,7 @@ class trainer {
     detail::check_arrays<Program>(batch);
     executor_.prepare(batch.count, purpose::training);
     detail::check_rows<Program>(batch, own_rows_ ? own_rows_(batch.count) : row_range{0, batch.count}, detail::sample_names());
-    if constexpr (totalling_executor<executor_type, Program>)
-      return executor_.train_apart(batch);  // a callback of fit may have called
-    else
-      return executor_.train_step(batch);
+    return step_result<Program>(executor_.train_step(batch)).get();
   }
 
   /// All weights and state in one block, laid out by layout_of_program<program_type>.

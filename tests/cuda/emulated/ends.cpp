@@ -31,8 +31,8 @@ std::vector<double> trained(typename engine_options<Backend>::type options) {
   all.inputs[0] = x.data(), all.inputs[1] = words.data(), all.count = count;
   all.truths[0].labels = labels.data(), all.truths[1].targets = targets.data();
   std::vector<double> out;
-  const auto keep = [&](const auto& sums) {
-    for (const auto& each : sums) out.push_back(each.sum), out.push_back(each.count);
+  const auto keep = [&](const step_result<two>& result) {
+    for (const auto& each : result.get()) out.push_back(each.sum), out.push_back(each.count);
   };
   samples<double> few = all;
   few.count = 5;

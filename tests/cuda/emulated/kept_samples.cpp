@@ -372,8 +372,7 @@ TEST_CASE("what is asked for between the steps of an execution comes after those
     executor.prepare(8, purpose::training);
     executor.prepare(4, purpose::inference);
     REQUIRE(executor.keep_samples(*source.stored()));
-    executor.read_totals_every(steps);
-    executor.begin_totals({});
+    executor.launch_together(steps);
     std::vector<float> found;
     const std::vector<float> rows(std::size_t(4 * image.size()), 0.5f);
     const std::vector<std::int32_t> labels(4);
@@ -382,13 +381,14 @@ TEST_CASE("what is asked for between the steps of an execution comes after those
       for (std::size_t i = 0; i < indices.size(); ++i) indices[i] = {std::uint32_t(first + i), 0};
       samples<float> batch;
       batch.stored = indices.data(), batch.count = count;
-      executor.train_step(batch);
+      return executor.train_step(batch);
     };
     const auto look = [&] {
       const auto w = executor.parameters();
       found.insert(found.end(), w.begin(), w.end());
     };
-    train(0, 8), train(8, 8), look();
+    const auto first = train(0, 8);
+    train(8, 8), look();
     train(16, 8);
     found.push_back(float(executor.evaluate_step({rows.data(), labels.data(), 4})[0].sum));
     train(3, 8), train(4, 8), train(5, 8), train(6, 3), train(7, 8);
@@ -399,13 +399,13 @@ TEST_CASE("what is asked for between the steps of an execution comes after those
     train(10, 8);
     for (const float each : executor.gradient()) found.push_back(each);
     executor.keep_gradient(false);
+    executor.launch_together(steps);
     train(11, 8);
     executor.slots()[0] = 0.5f;
     executor.parameters_changed();
-    train(12, 8);
-    found.push_back(float(executor.totals().sums[0].sum));
+    found.push_back(float(train(12, 8).get()[0].sum));
+    found.push_back(float(first.get()[0].sum));
     train(13, 8);
-    executor.end_totals();
     look();
     executor.release_samples();
     return found;
@@ -415,7 +415,7 @@ TEST_CASE("what is asked for between the steps of an execution comes after those
 }
 
 #if !defined(__CUDACC__)
-TEST_CASE("steps that fail when an epoch ends are told by what needs the device next, once") {
+TEST_CASE("an error of steps that waited for others is thrown by what needs the device next, once") {
   have_devices(1);
   const auto check = [](auto asks) {
     trainer model{net{}, adam{}, labelled{}, one_device<cuda>{replicas(1, 0.5)}, seed(7)};
@@ -423,17 +423,17 @@ TEST_CASE("steps that fail when an epoch ends are told by what needs the device 
     auto& executor = model.executor();
     executor.prepare(8, purpose::training);
     REQUIRE(executor.keep_samples(*source.stored()));
-    executor.read_totals_every(3);
-    executor.begin_totals({});
+    executor.launch_together(3);
     std::vector<sample_index> indices(8);
     samples<float> batch;
     batch.stored = indices.data(), batch.count = 8;
-    executor.train_step(batch), executor.train_step(batch);  // and a third one would launch them
+    executor.train_step(batch);
+    const auto lost = executor.train_step(batch);  // and a third one would launch them
     machine::fail_next_capture();
-    executor.end_totals();
-    CHECK(error_of([&] { asks(executor, batch); }) ==
-          "the last steps of an epoch were not computed: CUDA: a graph of a step: out of memory");
+    CHECK(error_of([&] { asks(executor, batch); }) == "CUDA: a graph of a step: out of memory");
     CHECK(error_of([&] { asks(executor, batch); }) == "no error");
+    CHECK(error_of([&] { lost.get(); }) ==
+          "training step 2 of this executor was not computed, or too many steps have followed it");
     executor.release_samples();
   };
   check([](auto& executor, const auto& batch) { executor.train_step(batch); });

@@ -86,7 +86,6 @@ outcome trained(const auto& strategy, const typename P::optimizer& optimizer, co
   const auto keep = [&](const auto& sums) {
     for (const metric_sum& each : sums) out.sums.push_back(each.sum), out.sums.push_back(each.count);
   };
-  if (!how.keeps_gradient) executor.begin_totals({});
   bool frozen[layout_of_program<P>.count] = {};
   if (how.freezes_nothing) executor.freeze(frozen);
   for (const int size : {20, 20, 6, 20, 1, 20}) {
@@ -95,9 +94,8 @@ outcome trained(const auto& strategy, const typename P::optimizer& optimizer, co
       executor.freeze(frozen);
     }
     batch.count = size;
-    keep(executor.train_step(batch));
+    keep(step_result<P>(executor.train_step(batch)).get());
   }
-  if (!how.keeps_gradient) keep(executor.totals().sums);
   executor.prepare(most, purpose::inference);
   keep(executor.evaluate_step(batch));
   output_rows<float> rows;
@@ -177,18 +175,18 @@ TEST_CASE("a GPU has the parameters of its layers only, and a step waits for not
   using P = program<net, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
   auto executor = placed{gpu(0), gpu(1), four_leaves}.make<P>(adam{}, 1);
   executor.prepare(20, purpose::training);
-  executor.begin_totals({});
   const std::vector<float> x(20 * 6, 0.5f);
   const std::vector<std::int32_t> y(20);
+  step_result<P> result;
   for (int step = 0; step < 3; ++step) {
     for (int i = 0; i < 2; ++i) machine::take_counts(i);
-    executor.train_step({x.data(), y.data(), 20});
+    result = executor.train_step({x.data(), y.data(), 20});
     const machine::work_counts first = machine::take_counts(0), second = machine::take_counts(1);
     CHECK(first.waits + second.waits == 0);
     CHECK(first.copies_between == 1);   // activations of all samples
     CHECK(second.copies_between == 1);  // their gradients
   }
-  CHECK(executor.totals().sums[0].count == 60);
+  CHECK(result.get()[0].count == 20);
   // 4 leaves, parameters and two slots: of 4,611 parameters the second one has 4,355, which are 4 * 7 * 4,355 bytes.
   const auto used = [](int i) { return (std::size_t{256} << 20) - machine::free_memory(i); };
   CHECK(used(0) < 60'000);

@@ -11,7 +11,6 @@
 #include <span>
 #include <strata/concepts/engine.hpp>
 #include <strata/cuda/engine/device_group.hpp>
-#include <strata/cuda/engine/epoch_totals.hpp>
 #include <strata/cuda/engine/gradient_copies.hpp>
 #include <strata/cuda/engine/host_copy.hpp>
 #include <strata/cuda/engine/kept_samples.hpp>
@@ -20,7 +19,7 @@
 #include <strata/cuda/engine/options.hpp>
 #include <strata/cuda/engine/replica.hpp>
 #include <strata/cuda/engine/step_graphs.hpp>
-#include <strata/cuda/engine/totals.hpp>
+#include <strata/cuda/engine/step_sums.hpp>
 #include <strata/program/engine_for.hpp>
 #include <strata/program/leaf_schedule.hpp>
 #include <string>
@@ -40,7 +39,7 @@ class cuda_engine {
   static constexpr auto trained = trained_ranges(layout);
   static_assert(plan.derived == 0, "the kernels of CUDA derive nothing from weights");
   using replica = cuda_replica<Program>;
-  using totals_grid = typename epoch_totals<Program>::grid;
+  using sums_grid = typename step_sums<Program>::grid;
   static constexpr long most_together = 1024;  // steps
 
   /// Of steps whose batches have the same size: what is done with the gradient.
@@ -52,7 +51,7 @@ class cuda_engine {
 
   leaf_schedule<T> leaves_;
   host_copy sums_, penalties_;
-  epoch_totals<Program> totals_;    // on the first device
+  step_sums<Program> step_sums_;    // on the first device
   device_group<replica> replicas_;  // after the arrays that their queues may still write to
   gradient_copies<T> copies_{layout.trainable};
   step_graphs graphs_;
@@ -90,7 +89,7 @@ class cuda_engine {
         },
         [&](int) { return ". Without batches, a GPU needs " + detail::text_of_needs(replica::arenas(slots)); });
     replicas_.enable_peer_access();
-    totals_.allocate(first().on);
+    step_sums_.allocate(first(), most_together);
   }
 
   /// Throws strata::error for an observer that reads numbers as if they were in host memory.
@@ -278,7 +277,7 @@ class cuda_engine {
     const auto arrays = all_arrays(gradient);
     copy_gradients(gradient, arrays);
     for (replica& r : replicas_)
-      r.update_weights(rules, r.update.told_numbers(), gradient.at(arrays[std::size_t(r.number)].data()), totals_grid{});
+      r.update_weights(rules, r.update.told_numbers(), gradient.at(arrays[std::size_t(r.number)].data()), sums_grid{});
   }
   void update_state() {
     for (replica& r : replicas_)
@@ -289,30 +288,34 @@ class cuda_engine {
   bool updates_at_once(const optimizer_type&) const { return !observer_; }
   /// The whole step, if one process has the whole batch. The host waits for nothing but the copy of the batch before the last.
   template <class Reduction>
-  void train_at_once(const optimizer_type& rules, long step, double rate, Reduction reduction) {
+  step_result<Program> train_at_once(const optimizer_type& rules, long step, double rate, Reduction reduction) {
     const auto gradient = reduction.reduce(gradients(), leaves_.batch().count);
     const update_numbers<T> now = update_numbers<T>::of(rules, step, rate);
-    for (replica& r : replicas_) r.batches.numbers().update = now;
+    const std::int64_t number = step_sums_.next();
+    for (replica& r : replicas_) r.batches.numbers().update = now, r.batches.numbers().step = number;
     sums_.outdate();
-    if (!is_staged_) return launch_step({&rules, gradient, all_arrays(gradient)});
-    if (staged_ == 0) update_of_staged_ = {&rules, gradient, all_arrays(gradient)};
-    if (++staged_ == together_) launch_staged();
+    if (!is_staged_) {
+      launch_step({&rules, gradient, all_arrays(gradient)});
+    } else {
+      if (staged_ == 0) update_of_staged_ = {&rules, gradient, all_arrays(gradient)};
+      if (++staged_ == together_) launch_staged();
+    }
+    return {*this, number};
   }
   /// While n is above 1, steps whose data set the device keeps are launched n at a time. 1: also what has been asked for before.
-  void read_totals_every(long n) {
+  void launch_together(long n) {
     launch_staged();
     together_ = int(std::clamp(n, 1L, most_together));
     grow_steps();
   }
-  /// From now on the metric sums of each train_at_once are added to these, as the trainer would add them.
-  void begin_totals(const metric_sums<Program>& so_far) {
-    launch_staged();
-    totals_.begin(first(), so_far);
-  }
-  totals_of_steps<Program> totals() {
-    launch_staged();
-    if (nccl_) nccl_->wait(first().queue);  // see sums()
-    return totals_.read(first(), [&] { wait_for(first()); });
+  /// See step_result.
+  metric_sums<Program> sums_of_step(long number) {
+    return step_sums_.of_step(number, first(), [&](const auto& copy) {
+      launch_staged();
+      if (nccl_) nccl_->wait(first().queue);  // see sums()
+      copy();
+      wait_for(first());
+    });
   }
 
   void measure() {
@@ -494,12 +497,12 @@ class cuda_engine {
       add_statistics(k, 1);
       backward(k - 1);
     }
-    const totals_grid totals =
-        totals_.add(first().sums_of_all(replicas_, long(sums_of_leaf::statistics), leaves_.leaves()), first().update.penalties());
+    const sums_grid sums = step_sums_.store(first().sums_of_all(replicas_, long(sums_of_leaf::statistics), leaves_.leaves()),
+                                            first().update.penalties(), &first().batches.numbers_on_device()->step);
     copy_gradients(with.gradient, with.arrays);
     for (replica& r : replicas_)
       r.update_weights(*with.rules, &r.batches.numbers_on_device()->update,
-                       with.gradient.at(with.arrays[std::size_t(r.number)].data()), r.number == 0 ? totals : totals_grid{});
+                       with.gradient.at(with.arrays[std::size_t(r.number)].data()), r.number == 0 ? sums : sums_grid{});
     if constexpr (last > 0) update_state();
   }
   /// The arrays of a gradient on each device.

@@ -25,6 +25,7 @@ struct engine_device {
   /// What changes from step to step.
   struct numbers {
     update_numbers<T> update;
+    std::int64_t step;                // see step_sums
     philox random[plan.group_count];  // of each group
   };
 

@@ -11,7 +11,7 @@
 #include <strata/cuda/engine/memory_need.hpp>
 #include <strata/cuda/engine/metrics.hpp>
 #include <strata/cuda/engine/prepared_kernels.hpp>
-#include <strata/cuda/engine/totals.hpp>
+#include <strata/cuda/engine/step_sums.hpp>
 #include <strata/cuda/kernels/kernels.hpp>
 #include <strata/network/leaves.hpp>
 #include <strata/network/parameter_ranges.hpp>

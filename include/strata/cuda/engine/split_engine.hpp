@@ -8,7 +8,6 @@
 #include <strata/concepts/engine.hpp>
 #include <strata/cuda/engine/cut_batch.hpp>
 #include <strata/cuda/engine/device_group.hpp>
-#include <strata/cuda/engine/epoch_totals.hpp>
 #include <strata/cuda/engine/host_copy.hpp>
 #include <strata/cuda/engine/memory_need.hpp>
 #include <strata/cuda/engine/metrics.hpp>
@@ -17,6 +16,7 @@
 #include <strata/cuda/engine/place.hpp>
 #include <strata/cuda/engine/place_contents.hpp>
 #include <strata/cuda/engine/prepared_kernels.hpp>
+#include <strata/cuda/engine/step_sums.hpp>
 #include <strata/cuda/engine/transfer_events.hpp>
 #include <strata/cuda/kernels/kernels.hpp>
 #include <strata/program/engine_for.hpp>
@@ -55,13 +55,13 @@ class cuda_split_engine {
                 "places would wait for each other for ever");
   using contents = place_contents<Program, Backend>;
   using place = cuda_place<Program, Backend>;
-  using totals_grid = typename epoch_totals<Program>::grid;
+  using sums_grid = typename step_sums<Program>::grid;
   using stage_memory = detail::stage_memory<T, cuda_device>;
 
   leaf_schedule<T> leaves_;
   int slot_count_;
   host_copy sums_, penalties_;
-  epoch_totals<Program> totals_;         // on the GPU of the first output
+  step_sums<Program> step_sums_;         // on the GPU of the first output
   device_group<place> places_;           // after the arrays that their queues may still write to
   stage_memory memory_[2][stage_count];  // of inference, of training
   output_sums<Program, Backend> sums_of_outputs_;
@@ -95,7 +95,7 @@ class cuda_split_engine {
           [&] { places_.add(p, o.devices[std::size_t(p)], slots); },
           [&](int failed) { return ". Without batches, " + place::needs_on(failed, place::own_arenas(p, slots)); });
     places_.enable_peer_access();
-    totals_.allocate(home().on);
+    step_sums_.allocate(home(), 1);
     sums_of_outputs_.prepare(home());
   }
 
@@ -235,7 +235,7 @@ class cuda_split_engine {
   void update(const optimizer_type& rules, long step, double rate, const global_gradient<T, cuda_device>& gradient) {
     const update_numbers<T> now = update_numbers<T>::of(rules, step, rate);
     for (place& p : places_) p.update.tell_numbers(now);
-    update_places(rules, gradient, [](const place& p) { return p.update.told_numbers(); }, totals_grid{});
+    update_places(rules, gradient, [](const place& p) { return p.update.told_numbers(); }, sums_grid{});
   }
   void update_state() {}
 
@@ -243,22 +243,28 @@ class cuda_split_engine {
   bool updates_at_once(const optimizer_type&) const { return !observer_; }
   /// The host waits for nothing but the copy of the batch before the last.
   template <class Reduction>
-  void train_at_once(const optimizer_type& rules, long step, double rate, Reduction reduction) {
+  step_result<Program> train_at_once(const optimizer_type& rules, long step, double rate, Reduction reduction) {
     const auto gradient = reduction.reduce(gradients(), leaves_.batch().count);
     const update_numbers<T> now = update_numbers<T>::of(rules, step, rate);
-    for (place& p : places_) p.batches.numbers().update = now;
+    const std::int64_t number = step_sums_.next();
+    for (place& p : places_) p.batches.numbers().update = now, p.batches.numbers().step = number;
     run<purpose::training, true>(true, {});
     sums_of_outputs_.join(places_, leaves_.leaves());
-    const totals_grid totals =
-        totals_.add({home().sums.data() + sums_of_leaf::statistics, long(sums_of_leaf::size), leaves_.leaves()},
-                    layout.has_regularizers() ? penalties_of_all() : nullptr);
-    machine::launch(home().queue, totals.blocks, totals.code);
-    update_places(rules, gradient, [](const place& p) { return &p.batches.numbers_on_device()->update; }, totals_grid{});
+    const sums_grid sums =
+        step_sums_.store({home().sums.data() + sums_of_leaf::statistics, long(sums_of_leaf::size), leaves_.leaves()},
+                         layout.has_regularizers() ? penalties_of_all() : nullptr, &home().batches.numbers_on_device()->step);
+    machine::launch(home().queue, sums.blocks, sums.code);
+    update_places(rules, gradient, [](const place& p) { return &p.batches.numbers_on_device()->update; }, sums_grid{});
+    return {*this, number};
   }
-  /// See cuda_engine.
-  void begin_totals(const metric_sums<Program>& so_far) { totals_.begin(home(), so_far); }
-  totals_of_steps<Program> totals() {
-    return totals_.read(home(), [&] { home().wait(); });
+  /// Each step is several launches.
+  static void launch_together(long) {}
+  /// See step_result.
+  metric_sums<Program> sums_of_step(long number) {
+    return step_sums_.of_step(number, home(), [&](const auto& copy) {
+      copy();
+      home().wait();
+    });
   }
 
   void measure() { run<inferring, false>(true, {}); }
@@ -460,7 +466,7 @@ class cuda_split_engine {
   /// Each place updates its parameters. Norms of the whole gradient are those of the parameters of all places.
   template <class Now>
   void update_places(const optimizer_type& rules, const global_gradient<T, cuda_device>& gradient, Now&& now,
-                     const totals_grid& also) {
+                     const sums_grid& also) {
     for (place& p : places_) p.update.tell_arrays(p.leaf_gradients);
     const bool takes_global_norm = rules.global_clipnorm > 0;
     if (takes_global_norm) {

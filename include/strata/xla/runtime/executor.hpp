@@ -15,10 +15,8 @@
 #include <strata/program/counted_optimizer.hpp>
 #include <strata/program/executor.hpp>
 #include <strata/program/initialize.hpp>
-#include <strata/program/lost_steps.hpp>
 #include <strata/program/metric_sums.hpp>
 #include <strata/program/program.hpp>
-#include <strata/program/without_totals.hpp>
 #include <strata/xla/module.hpp>
 #include <strata/xla/pjrt/client.hpp>
 #include <strata/xla/runtime/calls_in_flight.hpp>
@@ -40,10 +38,9 @@ namespace strata {
 /// batch is cut into as many parts of equal size as there are replicas; where it is shorter than the batches that were prepared,
 /// the last rows are padding, which counts for nothing. Each size of batch that is prepared is a module of its own.
 ///
-/// Between begin_totals and end_totals a training step returns when its batch has been copied: while a call of the module runs on
-/// the devices, the arguments of the next one are sent. The host is at most two calls ahead; the sums of loss and metrics lie on
-/// the devices until totals() asks for them. step() counts the steps that have been asked for, also those that then fail on the
-/// devices.
+/// A training step returns when its batch has been copied: while a call of the module runs on the devices, the arguments of the
+/// next one are sent. The host is at most two calls ahead; the sums of loss and metrics lie on the devices until a step_result
+/// reads them. step() counts the steps that have been asked for, also those that then fail on the devices.
 ///
 /// Communicator: between processes, each of which has some of the replicas. Sums are formed on the devices; the hosts exchange
 /// votes and notice when one of them is lost. A call ends when all processes have begun it. Where a training ends with an error,
@@ -70,15 +67,13 @@ class module_executor : public executor_defaults,
   detail::compiled_modules<Program, Modules, group_type> modules_;
   detail::calls_in_flight<connections> calls_;
   detail::host_copies<Program, connections> copies_;
-  detail::training_sums<Program> sums_;
+  detail::training_sums<Program> sums_{max_together};
   detail::result_reader<Program> results_;
   arena<T> gradient_;  // see keep_gradient
 
-  bool keeps_totals_ = false;
-  int together_ = 1;               // steps of a call; see read_totals_every
-  int exceptions_at_totals_ = 0;   // that were on their way at begin_totals
-  bool has_error_ = false;         // see announce_error
-  detail::lost_steps lost_steps_;  // see end_totals
+  int together_ = 1;        // steps of a call; see launch_together
+  long asked_ = 0;          // steps, of which the last ones are staged
+  bool has_error_ = false;  // see announce_error
 
  public:
   using counted::learning_rate, counted::optimizer, counted::set_step, counted::step;
@@ -133,7 +128,7 @@ class module_executor : public executor_defaults,
   /// The spans that were read may have been written to.
   void parameters_changed() { copies_.were_written(); }
   static void drop_rounding_errors() {}
-  /// Whether gradient() is kept from the next step on: train_step then waits for the devices, also after begin_totals.
+  /// Whether gradient() is kept from the next step on: train_step then waits for the devices.
   [[gnu::cold]] void keep_gradient(bool keep) {
     launch();
     gradient_ = arena<T>(keep ? std::size_t(layout.trainable) : 0);
@@ -157,12 +152,9 @@ class module_executor : public executor_defaults,
   /// Compiles the training module of this batch size, if it is new.
   void prepare(int batch, purpose why) { modules_.prepare(batch, why); }
 
-  /// A training step with the global batch. Returns its sums, or between begin_totals and end_totals none. Throws
-  /// pjrt::plugin_error, communication_error if another process is lost, and strata::error where weights or steps were lost
-  /// before.
-  metric_sums<Program> train_step(const samples<T>& batch) {
-    lost_steps_.report();
-    if (!keeps_totals_) sums_.clear();  // of a step whose sums could not be read
+  /// A training step with the global batch. It, or what reads its result or the state, throws pjrt::plugin_error,
+  /// communication_error if another process is lost, and strata::error where weights or steps were lost before.
+  step_result<Program> train_step(const samples<T>& batch) {
     running_module& step_module = module_for(kind::training, batch);
     if (calls_.staged_for() != &step_module) launch();
     const std::vector<T> step_scalars = Modules::step_scalars(optimizer(), step(), learning_rate());
@@ -171,61 +163,46 @@ class module_executor : public executor_defaults,
     from.random_key = seed_.fork(std::uint64_t(step()) + (1ull << 32)).key;
     calls_.stage(step_module, from);
     set_step(step() + 1);
+    const step_result<Program> result(*this, ++asked_);
     const bool keeps_gradient = gradient_.size() > 0;
-    if (keeps_totals_ && !keeps_gradient && calls_.staged() < together_) return {};
+    if (!keeps_gradient && calls_.staged() < together_) return result;
     launch();
     if constexpr (among_processes) this->exchange_votes();
-    if (keeps_totals_ && !keeps_gradient) return {};
-    calls_.await();
-    if (keeps_gradient) [[unlikely]]
+    if (keeps_gradient) [[unlikely]] {
+      calls_.await();
       read_gradient(step_module);
-    return keeps_totals_ ? metric_sums<Program>{} : sums_.of_last_step();
+    }
+    return result;
   }
-
-  /// The same also between begin_totals and end_totals. Its sums do not belong to the totals.
-  metric_sums<Program> train_apart(const samples<T>& batch) {
-    if (!keeps_totals_) return train_step(batch);
-    totals();
-    const detail::without_totals apart(keeps_totals_, lost_steps_, [] {});  // a step without totals is launched at once
-    return train_step(batch);
+  /// See step_result. Begins the steps that are staged.
+  metric_sums<Program> sums_of_step(long number) {
+    STRATA_TRY {
+      return sums_.of_step(number, [this] {
+        launch();
+        calls_.await();
+      });
+    }
+    STRATA_CATCH_ALL {
+      sums_.clear();
+      STRATA_THROW_AGAIN;
+    }
+  }
+  /// Where it is faster, n steps are one call, unless something is read before that they change. Until then their batches lie on
+  /// the host.
+  void launch_together(long n) {
+    launch();
+    together_ = on_.traits.loops ? int(std::clamp(n, 1L, max_together)) : 1;
   }
 
   metric_sums<Program> finish() { return {}; }
 
-  /// Between begin_totals and end_totals, totals() is asked for after every n steps: where that is faster, they are one call.
-  /// Their batches then lie on the host until the last one has come.
-  void read_totals_every(long n) { together_ = on_.traits.loops ? int(std::clamp(n, 1L, max_together)) : 1; }
-  /// From now on train_step returns no sums, and does not wait for the devices, until end_totals(). Returns false where the
-  /// gradient is kept, which is that of each step.
-  bool begin_totals(const metric_sums<Program>& so_far) {
-    sums_.begin_totals(so_far);
-    exceptions_at_totals_ = std::uncaught_exceptions();
-    return keeps_totals_ = gradient_.size() == 0;
-  }
-  /// Waits for the steps so far.
-  totals_of_steps<Program> totals() {
-    launch();
-    calls_.await();
-    return sums_.totals();
-  }
-  /// Steps whose call has not begun are begun; but where an exception ends an epoch of several processes, they are as if they had
-  /// not been asked for: the others may never begin them. If a call cannot begin, the next step, or what asks for the state
-  /// first, throws that error, once.
-  void end_totals() {
-    if (among_processes && std::uncaught_exceptions() > exceptions_at_totals_) {
-      set_step(step() - calls_.staged());
-      calls_.clear_staged();
-    }
-    lost_steps_.keep_error_of([this] { launch(); });
-    keeps_totals_ = false;
-    sums_.clear();
-  }
-
-  /// Tells the others about an error with which this program may end; empty: it goes on.
+  /// Tells the others about an error with which this program may end; empty: it goes on. Steps whose call has not begun are as if
+  /// they had not been asked for: the others may never begin it.
   void announce_error(const std::string& what)
     requires among_processes
   {
     has_error_ = !what.empty();
+    if (has_error_) drop_staged(0);
     operations::announce_error(what);
   }
   /// Where there are several processes, this executor: it has to know about errors, too.
@@ -263,9 +240,13 @@ class module_executor : public executor_defaults,
   static void after_admission() {}
   static std::array<std::span<std::byte>, 2> lasting_arrays() { return {}; }
 
+  /// The staged steps but the first ones are as if they had not been asked for.
+  void drop_staged(int but) {
+    set_step(step() - (calls_.staged() - but));
+    calls_.clear_staged();
+  }
   /// Begins the steps that are staged. If a call cannot begin, they are as if they had not been asked for.
   void launch() {
-    lost_steps_.report();
     const int steps = calls_.staged();
     if (steps == 0) return;
     int begun = 0;
@@ -278,7 +259,7 @@ class module_executor : public executor_defaults,
       for (; begun < steps; ++begun) begin(*calls_.staged_for(), begun, 1);
     }
     STRATA_CATCH_ALL {
-      set_step(step() - (steps - begun));
+      drop_staged(begun);
       calls_.fail_launch();
       STRATA_THROW_AGAIN;
     }
@@ -287,10 +268,9 @@ class module_executor : public executor_defaults,
   /// A call of a training module with staged steps, after the one before the last has ended.
   void begin(running_module& m, int first, int steps) {
     calls_.await_all_but_last();
-    sums_.make_room();
     detail::module_call& call = calls_.begin(m, first, steps);
     copies_.are_outdated();
-    sums_.add(m, call);
+    sums_.add(m, call, asked_ - calls_.staged() + first + 1);
   }
   /// A call of another module, to its end; see calls_in_flight.
   detail::module_call& run(running_module& m, const samples<T>& batch, const char* what) {

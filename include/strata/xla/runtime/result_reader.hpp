@@ -27,9 +27,9 @@ class result_reader {
   /// Of an evaluation.
   metric_sums<Program> sums(const running_module& m, module_call& call) {
     sums_.clear();
-    sums_.add(m, call);
+    sums_.add(m, call, 0);
     metric_sums<Program> all{};
-    sums_.read(sums_.size(), [&](const metric_sums<Program>& of_batch) { all = of_batch; });
+    sums_.read([&](long, const metric_sums<Program>& of_batch) { all = of_batch; });
     return all;
   }
 

@@ -1,57 +1,46 @@
-// The sums of loss and metrics of training steps: of each, or added up over an epoch.
+// The sums of loss and metrics of training steps.
 #pragma once
-#include <cmath>
 #include <cstddef>
 #include <strata/program/metric_sums.hpp>
+#include <strata/program/step_result.hpp>
 #include <strata/xla/runtime/running_module.hpp>
 #include <strata/xla/runtime/unread_sums.hpp>
+#include <vector>
 
 namespace strata::detail {
 
-/// The sums of calls lie on the devices until they are asked for. What reads them throws plugin_error.
+/// The sums of calls lie on the devices until they are asked for. Those of the last steps are kept.
 template <class Program>
 class training_sums {
-  static constexpr std::size_t max_unread = 256;  // calls
-  unread_sums<Program> unread_;                   // of the calls that totals_ lacks
-  totals_of_steps<Program> totals_;
-  long steps_ = 0;  // of the totals
+  struct sums_of_step {
+    long number = 0;
+    metric_sums<Program> sums{};
+  };
+  std::size_t most_;  // steps
+  unread_sums<Program> unread_;
+  std::vector<sums_of_step> read_;  // step n is at n % most_
 
  public:
-  /// The totals are these; the steps after them are counted from 1 on.
-  void begin_totals(const metric_sums<Program>& so_far) {
-    totals_ = {.sums = so_far};
-    steps_ = 0;
-    unread_.clear();
+  /// together: the steps of a call.
+  explicit training_sums(long together) : most_(std::size_t(most_unread_results + together)), read_(most_) {}
+
+  /// Adds the sums of a call that has begun, whose first step has this number.
+  void add(const running_module& m, module_call& call, long number) {
+    if (unread_.size() == most_) unread_.drop_first();
+    unread_.add(m, call, number);
   }
-  /// Drops the sums that have not been read.
+  /// Drops what has not been read, of calls that failed.
   void clear() { unread_.clear(); }
-  /// Before a call begins, when all calls before it have ended but the last one: reads those that have ended, if there are many.
-  void make_room() {
-    if (unread_.size() == max_unread) read_totals(max_unread - 1);
-  }
-  /// Adds the sums of a call that has begun.
-  void add(const running_module& m, module_call& call) { unread_.add(m, call); }
-
-  /// The totals, with the sums of all calls.
-  const totals_of_steps<Program>& totals() {
-    read_totals(unread_.size());
-    return totals_;
-  }
-  /// The sums of the last step alone.
-  metric_sums<Program> of_last_step() {
-    metric_sums<Program> sums{};
-    unread_.read(unread_.size(), [&](const metric_sums<Program>& of_step) { sums = of_step; });
-    return sums;
-  }
-
- private:
-  void read_totals(std::size_t calls) {
-    unread_.read(calls, [this](const metric_sums<Program>& of_step) {
-      for (std::size_t k = 0; k < of_step.size(); ++k) totals_.sums[k] += of_step[k];
-      ++steps_;
-      totals_.last_loss = of_step[0].mean();
-      if (totals_.first_bad_step == 0 && !std::isfinite(totals_.last_loss)) totals_.first_bad_step = steps_;
-    });
+  /// Those of a step. await() returns when all calls have ended. Throws plugin_error, and strata::error for a lost step.
+  template <class Await>
+  metric_sums<Program> of_step(long number, Await&& await) {
+    const sums_of_step& step = read_[std::size_t(number) % most_];
+    if (step.number != number) {
+      await();
+      unread_.read([&](long n, const metric_sums<Program>& sums) { read_[std::size_t(n) % most_] = {n, sums}; });
+    }
+    if (step.number != number) refuse_lost_sums(number);
+    return step.sums;
   }
 };
 

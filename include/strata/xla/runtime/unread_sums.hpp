@@ -21,6 +21,7 @@ namespace strata::detail {
 template <class Program>
 class unread_sums {
   struct sums_of_call {
+    long number;  // of its first step
     pjrt::buffer values;
     stablehlo::tensor_type type;
   };
@@ -33,19 +34,19 @@ class unread_sums {
   /// Calls.
   std::size_t size() const { return calls_.size(); }
   void clear() { calls_.clear(); }
-  /// Those of a call of this module, which no longer has them.
-  void add(const running_module& m, module_call& call) {
+  void drop_first() { calls_.erase(calls_.begin()); }
+  /// Those of a call of this module, which no longer has them. number: of its first step.
+  void add(const running_module& m, module_call& call, long number) {
     for (std::size_t i = 0; i < m.results().size(); ++i)
       if (const stablehlo::argument& r = m.results()[i]; r.what == stablehlo::role::sums)
-        calls_.push_back({std::move(call.result(i, 0)), r.type});
+        calls_.push_back({number, std::move(call.result(i, 0)), r.type});
   }
 
-  /// Takes the first calls out: f(sums) for each of their steps. Waits until they have been computed; throws plugin_error.
+  /// Takes all out: f(number, sums) for each step. Waits until they have been computed; throws plugin_error.
   template <class F>
-  void read(std::size_t calls, F&& f) {
-    const std::span<const sums_of_call> first = std::span(calls_).first(calls);
+  void read(F&& f) {
     std::size_t bytes = 0;
-    for (const sums_of_call& c : first) {
+    for (const sums_of_call& c : calls_) {
       if (c.type.size() % std::int64_t(numbers) != 0)
         throw_error({"the module has sums of ", c.type.text(), " instead of ", numbers / 2, " pairs"});
       bytes += c.type.bytes();
@@ -53,29 +54,29 @@ class unread_sums {
     read_.resize(std::max(read_.size(), bytes));
     pjrt::copies_to_host copies(reading_);
     bytes = 0;
-    for (const sums_of_call& c : first) {
+    for (const sums_of_call& c : calls_) {
       copies.begin(c.values, c.type, {read_.data() + bytes, c.type.bytes()});
       bytes += c.type.bytes();
     }
     copies.wait("read the metrics");
     const std::byte* at = read_.data();
-    for (const sums_of_call& c : first) {
+    for (const sums_of_call& c : calls_) {
       const std::byte* const end = at + c.type.bytes();
-      c.type.of == stablehlo::element::f64 ? each_step<double>(at, end, f) : each_step<float>(at, end, f);
+      c.type.of == stablehlo::element::f64 ? each_step<double>(at, end, c.number, f) : each_step<float>(at, end, c.number, f);
       at = end;
     }
-    calls_.erase(calls_.begin(), calls_.begin() + std::ptrdiff_t(calls));
+    clear();
   }
 
  private:
   template <class Number, class F>
-  static void each_step(const std::byte* at, const std::byte* end, F& f) {
+  static void each_step(const std::byte* at, const std::byte* end, long number, F& f) {
     std::array<Number, numbers> of_step;
     for (; at < end; at += sizeof of_step) {
       std::memcpy(of_step.data(), at, sizeof of_step);
       metric_sums<Program> sums;
       for (std::size_t k = 0; k < sums.size(); ++k) sums[k] = {double(of_step[2 * k]), double(of_step[2 * k + 1])};
-      f(sums);
+      f(number++, sums);
     }
   }
 };
