@@ -23,19 +23,3 @@
 #include <strata/cpu/kernels/zero_padding2d.hpp>
 #include <strata/cpu/mixed/mixed.hpp>
 #include <strata/reference/reference.hpp>
-
-// The engines of divided networks come with the strategies that divide, in whichever order the headers are included: other
-// programs do not compile them. program/stages/split_backend.hpp, program/tensor_backend.hpp and program/stages/split_ranks.hpp
-// include them if they come later.
-#define STRATA_CPU_SPLIT_ENGINE <strata/cpu/engine/process_split_engine.hpp>
-#define STRATA_CPU_TENSOR_ENGINE <strata/cpu/engine/tensor_engine.hpp>
-#define STRATA_CPU_SPLIT_RANKS_ENGINE <strata/cpu/engine/process_split_tensor_engine.hpp>
-#ifdef STRATA_SPLITS_PROGRAMS
-#include STRATA_CPU_SPLIT_ENGINE
-#endif
-#ifdef STRATA_DIVIDES_LAYERS
-#include STRATA_CPU_TENSOR_ENGINE
-#endif
-#ifdef STRATA_SPLITS_RANKS
-#include STRATA_CPU_SPLIT_RANKS_ENGINE
-#endif

@@ -2,6 +2,7 @@
 #pragma once
 #include <strata/base/meta.hpp>
 #include <strata/base/refused_arguments.hpp>
+#include <strata/cpu/engine/split_engine.hpp>
 #include <strata/distribute/one_device.hpp>
 #include <strata/program/stages/by_device.hpp>
 #include <strata/program/stages/split_backend.hpp>

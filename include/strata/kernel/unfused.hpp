@@ -1,11 +1,9 @@
 // A backend without its fused kernels. Tests compare results with and without fusion, benchmarks the speed.
 #pragma once
+#include <strata/concepts/device_list.hpp>
 #include <strata/kernel/kernel.hpp>
 
 namespace strata {
-
-template <class Backend>
-struct device_list;  // concepts/device_list.hpp
 
 /// one_device<unfused<cpu>>{}, mirrored<unfused<cpu>>{cpus(4)}
 template <class Backend>

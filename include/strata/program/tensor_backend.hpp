@@ -31,9 +31,3 @@ using program_of_rank = program<network_of_rank<typename Program::network, Map, 
                                 typename Program::optimizer, typename Program::metrics, typename Program::precision>;
 
 }  // namespace strata
-
-// The engine of the CPU: strata/cpu/cpu.hpp.
-#define STRATA_DIVIDES_LAYERS 1
-#ifdef STRATA_CPU_TENSOR_ENGINE
-#include STRATA_CPU_TENSOR_ENGINE
-#endif

@@ -10,6 +10,7 @@
 #include <strata/program/stages/stage_plan.hpp>
 #include <strata/synchronous/agreed_values.hpp>
 #include <strata/synchronous/among_processes.hpp>
+#include <strata/synchronous/process_split_engine.hpp>
 #include <string>
 #include <type_traits>
 #include <utility>

@@ -14,6 +14,7 @@
 #include <strata/program/refused_divisions.hpp>
 #include <strata/program/stages/split_ranks.hpp>
 #include <strata/synchronous/among_processes.hpp>
+#include <strata/synchronous/process_split_tensor_engine.hpp>
 #include <strata/synchronous/stage_executor.hpp>
 #include <string>
 #include <utility>

@@ -1,14 +1,12 @@
 // The layers of a network in a row, where stages can be cut, and what they cost.
 #pragma once
 #include <strata/network/layout.hpp>
+#include <strata/network/network_of_rank.hpp>
 #include <strata/program/stages/split_backend.hpp>
 
 namespace strata {
 
 namespace detail {
-template <class Items, class Map, int Ranks>
-struct divided;  // network/network_of_rank.hpp
-
 /// The layers of a program in a row: first nodes and costs. What stands in a sequential, a branch, `frozen` or `on` counts by
 /// itself; a join and its branches are one layer.
 template <int Max>

@@ -88,9 +88,3 @@ struct backend_verdict<Program, Backend> {
 }  // namespace detail
 
 }  // namespace strata
-
-// The engine of the CPU: strata/cpu/cpu.hpp.
-#define STRATA_SPLITS_PROGRAMS 1
-#ifdef STRATA_CPU_SPLIT_ENGINE
-#include STRATA_CPU_SPLIT_ENGINE
-#endif

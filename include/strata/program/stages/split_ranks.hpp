@@ -28,9 +28,3 @@ struct backend_of_rank<Base, void, void> {
 }  // namespace detail
 
 }  // namespace strata
-
-// The engine of the CPU: strata/cpu/cpu.hpp.
-#define STRATA_SPLITS_RANKS 1
-#ifdef STRATA_CPU_SPLIT_RANKS_ENGINE
-#include STRATA_CPU_SPLIT_RANKS_ENGINE
-#endif

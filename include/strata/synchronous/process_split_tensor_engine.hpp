@@ -1,7 +1,7 @@
 // The engine of one of the ranks that divide layers, where each rank computes its part of them in stages, in a process for each.
 #pragma once
-#include <strata/cpu/engine/process_split_engine.hpp>
 #include <strata/cpu/engine/split_tensor_engine.hpp>
+#include <strata/synchronous/process_split_engine.hpp>
 
 namespace strata {
 

@@ -4,25 +4,18 @@
 #include <array>
 #include <cstddef>
 #include <strata/base/error.hpp>
+#include <strata/communicators/subgroup.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/cpu/engine/split_engine.hpp>
+#include <strata/exchange/leaf_exchange.hpp>
+#include <strata/exchange/process_group_over.hpp>
+#include <strata/exchange/zero/process_slices.hpp>
+#include <strata/exchange/zero/whole_slots.hpp>
 #include <strata/program/place_arenas.hpp>
 #include <strata/program/refused_divisions.hpp>
 #include <vector>
 
 namespace strata {
-
-// Of synchronous/ and exchange/, which strategies of several processes include.
-template <communicator C>
-class leaf_exchange;
-template <communicator C>
-class process_group_over;
-template <communicator C>
-class subgroup;
-template <class T, communicator C>
-class process_slices;
-template <class T>
-class collected_slots;
 
 /// given: what the strategy says of computing.
 template <communicator Communicator>
