@@ -7,6 +7,7 @@ template <class P>
 struct servers : test::complete_executor<P> {
   using test::complete_executor<P>::complete_executor;
 #ifdef TWIN
+  static constexpr executor_traits traits{.freezes = true};
   void freeze(std::span<const bool>) {}
 #endif
 };

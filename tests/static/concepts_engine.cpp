@@ -21,6 +21,7 @@ struct some_engine {
   using options = compute_options;
   using value_type = float;
   using device = std::conditional_t<Without == 0, no_device, host_device>;
+  static constexpr std::conditional_t<Without == 11, no_device, engine_traits> traits{};
   using gradient = leaf_gradients<float, host_device>;
 
   some_engine(options, leaf_policy, int)
@@ -62,4 +63,4 @@ template <int... I>
 constexpr bool each_engine_lacks_one(std::integer_sequence<int, I...>) {
   return (!engine<some_engine<I>> && ...) && all_differ<detail::engine_verdict<some_engine<I>>...>;
 }
-static_assert(each_engine_lacks_one(std::make_integer_sequence<int, 11>{}));
+static_assert(each_engine_lacks_one(std::make_integer_sequence<int, 12>{}));

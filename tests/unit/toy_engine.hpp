@@ -53,6 +53,7 @@ class toy_engine {
   using device = toy_device;
   using value_type = T;
   using options = compute_options;
+  static constexpr engine_traits traits{.freezes = true};
 
   toy_engine(compute_options, leaf_policy policy, int slots)
       : leaves_(policy, ends),

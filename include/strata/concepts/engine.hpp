@@ -11,7 +11,6 @@
 #include <strata/concepts/device.hpp>
 #include <strata/concepts/stored_samples.hpp>
 #include <strata/optimizers/gradient.hpp>
-#include <vector>
 
 namespace strata {
 
@@ -19,7 +18,43 @@ struct leaf_policy;
 class kernel_observer;
 enum class purpose;
 
+/// What an engine can do besides what every engine does. It names what differs from the defaults, and has the members:
+/// `static constexpr engine_traits traits{.freezes = true};`
+struct engine_traits {
+  /// `freeze(slots)`: for each slot of layout_of_program whether it is frozen from the next step on, by trainer::set_trainable:
+  /// no update changes it, no gradient is computed below the first layer that trains, the gradient of what is frozen is 0, and
+  /// its penalty too. forward_backward calls done as before.
+  bool freezes = false;
+  /// It is that of a process that has some of the layers only, and sends their gradients in one piece.
+  /// `gradient_elements()`: the elements of the gradient of a leaf here.
+  bool has_some_layers = false;
+  /// Its gradients do not lie as the layout says. `read_gradient(gradient, to)`, to: the mean of each element, at the places of
+  /// the layout.
+  bool reads_gradients = false;
+  /// It can keep slots for some slices of the arena only, and update only those: zero.
+  /// `keep_slices(slices, slots)`: from now on slots() has only the elements of these slices, one slot after the other, all zero.
+  /// `update_slices(optimizer, step, rate, gradient, share_norms)`: as update; the gradient has the elements of the slices only.
+  /// share_norms(numbers, arrays) completes so many arrays of norms, one number for each pieces_of the arena, with those of other
+  /// processes.
+  bool keeps_slices = false;
+  /// It can compute a whole step of one process, such as one that updates each parameter while its gradient is in the cache.
+  /// `updates_at_once(optimizer)`: whether it can do so for the current batch.
+  /// `train_at_once(optimizer, step, rate, reduction)`: forward, backward and update; reduction.reduce(leaf_gradients, samples)
+  /// returns the global_gradient of each piece.
+  bool updates_at_once = false;
+  /// Its device then adds up statistics and metric sums by itself, so that the host need not wait: train_at_once returns a
+  /// step_result. `sums_of_step(number)`: what that reads.
+  /// `launch_together(n)`: n steps may wait for each other, to be computed in one launch, until something is read that they
+  /// change. 1: each step is launched at once, as are those that have been asked for.
+  bool defers_sums = false;
+  /// It can keep a data set on its device, so that a step needs the indices of its samples only.
+  /// `keep_samples(set)`: copies it; returns false if it does not fit. From now on a batch may have samples::stored.
+  /// `release_samples()`: frees the memory.
+  bool keeps_samples = false;
+};
+
 inline constexpr reason engines_have_a_program_options_a_value_type_and_a_device;
+inline constexpr reason engines_have_traits_as_engine_traits;
 inline constexpr reason engines_are_made_from_options_a_leaf_policy_and_the_number_of_slots;
 inline constexpr reason engines_have_prepare_which_returns_a_number_of_leaves_and_share_among;
 inline constexpr reason engines_have_begin_forward_forward_backward_and_backward;
@@ -96,6 +131,8 @@ auto requirements_of_engine() {
                   requires computing_device<typename E::device>;
                 })
     return lacks<E, engines_have_a_program_options_a_value_type_and_a_device>{};
+  else if constexpr (!requires { requires std::convertible_to<decltype(E::traits), engine_traits>; })
+    return lacks<E, engines_have_traits_as_engine_traits>{};
   else
     return requirements_of_engine_members<E, typename E::value_type>();
 }
@@ -107,7 +144,7 @@ using engine_verdict = decltype(requirements_of_engine<E>());
 /// What an executor needs from a device. An engine knows neither strategies nor processes: an executor decides which leaves the
 /// engine computes, exchanges sums with other processes, forms the tree over leaves, and decides when to update.
 /// It is constructed from (options, leaf_policy, number of slots of the optimizer). Its types are `E::program`, `E::options`,
-/// `E::value_type` and `E::device`. A training step calls
+/// `E::value_type` and `E::device`, and `E::traits` are engine_traits. A training step calls
 ///   `begin(purpose, batch, random, rank, processes)`
 ///       The engine computes the share of process `rank`. The batch stays in host memory until the step ends.
 ///   `forward(k)`
@@ -140,88 +177,10 @@ using engine_verdict = decltype(requirements_of_engine<E>());
 ///   `predict(out)` writes each output for each sample of the batch to host memory, where output_rows says
 ///   `read_parameters(to)`, `write_parameters(from)`, `read_slots(to)`, `write_slots(from)`  copy whole arenas to and from the
 ///                                                                                          host
-template <class E>
-concept engine = std::same_as<detail::engine_verdict<E>, detail::no_complaint>;
-
-/// An engine on the host gives access to its arenas without a copy, and to its threads.
-///   `parameters()`, `slots()`  after writing to them, call `parameters_changed()`
+/// On the host it gives access to its arenas without a copy, and to its threads, too:
+///   `parameters()`, `slots()`  spans; after writing to them, call `parameters_changed()`
 ///   `team()`                   its threads
 template <class E>
-concept host_engine = engine<E> && E::device::is_host && requires(E e) {
-  { e.parameters() } -> std::same_as<std::span<typename E::value_type>>;
-  { e.slots() } -> std::same_as<std::span<typename E::value_type>>;
-  e.parameters_changed();
-  e.team();
-};
-
-/// An engine that can stop training parameters at run time: trainer::set_trainable.
-///   `freeze(slots)`  for each slot of layout_of_program whether it is frozen from the next step on: no update changes it, no
-///                    gradient is computed below the first layer that trains, the gradient of what is frozen is 0, and its
-///                    penalty too. forward_backward calls done as before
-template <class E>
-concept freezing_engine = engine<E> && requires(E e, std::span<const bool> slots) { e.freeze(slots); };
-
-/// An engine of a process that has some of the layers only. It sends the gradients of these in one piece.
-///   `gradient_elements()`  how many elements the gradient of a leaf has here
-template <class E>
-concept partly_present_engine = engine<E> && requires(const E& k) {
-  { k.gradient_elements() } -> std::same_as<long>;
-};
-
-/// An engine whose arrays of gradients do not lie as the layout says.
-///   `read_gradient(gradient, to)`  to: the mean of each element, at the places of the layout
-template <class E>
-concept gradient_reading_engine =
-    engine<E> && requires(E e, const global_gradient<typename E::value_type, typename E::device>& gradient,
-                          std::span<typename E::value_type> to) { e.read_gradient(gradient, to); };
-
-namespace detail {
-struct share_no_norms {
-  void operator()(double*, int) const {}
-};
-}  // namespace detail
-
-/// An engine that can keep slots for some slices of the arena only, and update only those: zero.
-///   `keep_slices(slices, slots)`  from now on slots() has only the elements of these slices, one slot after the other, all zero
-///   `update_slices(optimizer, step, rate, gradient, share_norms)`  as update; the gradient has the elements of the slices only.
-///                                 share_norms(numbers, arrays) completes so many arrays of norms, one number for each pieces_of
-///                                 the arena, with those of other processes
-template <class E>
-concept slicing_engine = host_engine<E> && requires(E e, const typename E::program::optimizer& o, std::vector<arena_slice> slices,
-                                                    const global_gradient<typename E::value_type, typename E::device>& gradient) {
-  e.keep_slices(slices, 2);
-  e.update_slices(o, 0L, 0.1, gradient, detail::share_no_norms{});
-};
-
-/// An engine that can compute a whole step of one process, such as one that updates each parameter while its gradient is in the
-/// cache.
-///   `updates_at_once(optimizer)`  whether it can do so for the current batch
-///   `train_at_once(optimizer, step, rate, reduction)`  forward, backward and update; reduction.reduce(leaf_gradients, samples)
-///                                 returns the global_gradient of each piece
-template <class E>
-concept fusing_engine = engine<E> && requires(E e, const E& k, const typename E::program::optimizer& o) {
-  { k.updates_at_once(o) } -> std::same_as<bool>;
-  e.train_at_once(o, 0L, 0.1, whole_batch_reduction{});
-};
-
-/// A fusing_engine of a device that adds up statistics and metric sums by itself, so that the host need not wait for a step.
-///   `train_at_once(...)`     returns a step_result
-///   `sums_of_step(number)`   what that reads
-///   `launch_together(n)`     n steps may wait for each other, to be computed in one launch, until something is read that they
-///                            change. 1: each step is launched at once, as are those that have been asked for
-template <class E>
-concept deferring_engine = fusing_engine<E> && requires(E e) {
-  e.sums_of_step(1L);
-  e.launch_together(1L);
-};
-
-/// An engine of a device that can keep a data set there, so that a step needs the indices of its samples only.
-///   `keep_samples(set)`   copies it; returns false if it does not fit. From now on a batch may have samples::stored
-///   `release_samples()`   frees the memory
-template <class E>
-concept keeping_engine = engine<E> && requires(E e, const stored_samples& set) {
-  { e.keep_samples(set) } -> std::same_as<bool>;
-  e.release_samples();
-};
+concept engine = std::same_as<detail::engine_verdict<E>, detail::no_complaint>;
 
 }  // namespace strata

@@ -29,6 +29,8 @@ class auto_executor {
   }
 
  public:
+  static constexpr executor_traits traits = on_gpus::traits;
+
   auto_executor(typename Program::optimizer optimizer, std::uint64_t seed, const compute_options& cpu)
       : chosen_(std::in_place_type<on_cpu>, std::move(optimizer), seed, cpu) {}
   auto_executor(typename Program::optimizer optimizer, std::uint64_t seed, const cuda_options& gpus)
@@ -48,13 +50,13 @@ class auto_executor {
   }
   /// See synchronous_executor; false on the CPU.
   bool keep_samples(const stored_samples& set)
-    requires requires(on_gpus& e) { e.keep_samples(set); }
+    requires(traits.keeps_samples)
   {
     auto* const gpus = std::get_if<on_gpus>(&chosen_);
     return gpus && gpus->keep_samples(set);
   }
   void release_samples()
-    requires requires(on_gpus& e) { e.release_samples(); }
+    requires(traits.keeps_samples)
   {
     if (auto* const gpus = std::get_if<on_gpus>(&chosen_)) gpus->release_samples();
   }

@@ -32,7 +32,7 @@ class number_reader {
 };
 
 /// The numbers of a call: the pointers of its operands, with their type erased. The gradients of an update that is made at once
-/// (fusing_engine) are not there.
+/// (engine_traits::updates_at_once) are not there.
 struct observed_numbers {
   const void *input[max_inputs] = {}, *output = nullptr, *parameter[max_group_parameters] = {};
   const void *input_gradient[max_inputs] = {}, *parameter_gradient[max_group_parameters] = {};

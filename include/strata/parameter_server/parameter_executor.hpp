@@ -127,6 +127,7 @@ class parameter_executor : detail::compiled<Program, Backend>,
 
  public:
   using backend = Backend;
+  static constexpr executor_traits traits{.shares_data = true};
 
   /// Throws strata::error for global_clipnorm: no server has the whole gradient.
   parameter_executor(optimizer_type o, std::uint64_t seed, connection servers, typename computation::options options = {})

@@ -28,8 +28,29 @@ struct divided_parameters : error {
   using error::error;
 };
 
+/// What an executor can do besides what every executor does. It names what differs from the defaults, and has the members:
+/// `static constexpr executor_traits traits{.freezes = true};`
+struct executor_traits {
+  /// `freeze(slots)`: see engine_traits.
+  bool freezes = false;
+  /// `keep_gradient(bool)`: whether the gradient is kept from now on. `gradient()`: the mean of each trained element over the
+  /// samples of the last step, before penalties and clipping.
+  bool keeps_gradients = false;
+  /// Its process has the state of the optimizer. `slots()`: those of all trained parameters.
+  bool has_slots = false;
+  /// Its processes have parts of that state. `collect_slots(in_all)`: all processes call it; the chief gets all slots, or all
+  /// processes do. `whole_slots()`: these. `clear_slots()`: all processes call it; all get parameters(), and each sets the slots
+  /// that it has to 0.
+  bool collects_slots = false;
+  /// Its processes train on different batches. `share_of_data()`: the data_share of this process, where fit is given arrays.
+  bool shares_data = false;
+  /// `keep_samples(set)`, `release_samples()`: see engine_traits.
+  bool keeps_samples = false;
+};
+
 /// The members that most executors have in common. An executor derives from it and hides those that differ.
 struct executor_defaults {
+  static constexpr executor_traits traits{};
   static constexpr bool serve() { return false; }
   static row_choice own_rows() { return {}; }
   static row_writers writers() { return {}; }
@@ -98,6 +119,7 @@ auto requirements_of_executor() {
                        { k.writers() } -> std::same_as<row_writers>;
                        e.observe(observer);
                        e.launch_together(1L);
+                       requires std::convertible_to<decltype(E::traits), executor_traits>;
                        { k.communicating() } -> std::same_as<double>;
                        { k.waiting() } -> std::same_as<double>;
                      })
@@ -132,44 +154,17 @@ using executor_verdict = decltype(requirements_of_executor<E, Program>());
 ///   `communicating()`, `waiting()`   seconds so far of sending messages, and of waiting for them
 /// Devices that compute while the host goes on:
 ///   `launch_together(n)`             n steps may be computed in one launch, unless something reads before what they change
-/// executor_defaults has the last seven for a single process on the host. An executor whose backend is chosen at run time has
+///   `traits`                         executor_traits
+/// executor_defaults has the last eight for a single process on the host. An executor whose backend is chosen at run time has
 /// `kernels()`, too: the kernel_list of that backend.
 template <class E, class Program>
 concept executor = std::same_as<detail::executor_verdict<E, Program>, detail::no_complaint>;
-
-/// One whose processes train on different batches.
-///   `share_of_data()`   the data_share of this process, where fit is given arrays
-template <class E>
-concept data_sharing_executor = requires(const E& e) {
-  { e.share_of_data() } -> std::same_as<data_share>;
-};
-
-/// One that can freeze layers at run time.
-///   `freeze(slots)`   for each slot of layout_of_program whether it is frozen, as freezing_engine has it
-template <class E>
-concept freezing_executor = requires(E& e, std::span<const bool> slots) { e.freeze(slots); };
-
-/// One whose process has the state of the optimizer.
-///   `slots()`   those of all trained parameters
-template <class E>
-concept slot_executor = requires(E& e) { e.slots(); };
-
-/// One whose processes have parts of that state.
-///   `collect_slots(in_all)`   all processes call it: the chief gets all slots, or all processes do
-///   `whole_slots()`           these
-///   `clear_slots()`           all processes call it: all get parameters(), and each sets the slots that it has to 0
-template <class E>
-concept slot_collecting_executor = requires(E& e) {
-  e.collect_slots(true);
-  e.whole_slots();
-  e.clear_slots();
-};
 
 namespace detail {
 /// See trainer::reset_optimizer.
 template <class E>
 [[gnu::cold]] void reset_optimizer(E& executor) {
-  if constexpr (slot_executor<E>)
+  if constexpr (E::traits.has_slots)
     for (auto& each : executor.slots()) each = 0;
   else
     executor.clear_slots();  // whole slots would take the memory that their division saves
@@ -178,18 +173,5 @@ template <class E>
   executor.parameters_changed();
 }
 }  // namespace detail
-
-/// One that can tell the gradient of a step.
-///   `keep_gradient(bool)`   whether it is kept from now on
-///   `gradient()`            the mean of each trained element over the samples of the last step, before penalties and clipping
-template <class E>
-concept gradient_keeping_executor = requires(E& e) {
-  e.keep_gradient(true);
-  e.gradient();
-};
-
-/// One whose kernels were compiled for a backend.
-template <class E>
-concept executor_of_backend = requires { typename E::backend; };
 
 }  // namespace strata

@@ -85,7 +85,7 @@ class host_side<Engine> {
     return {gradients_at_.data(), theirs.count, theirs.begin, theirs.end, theirs.leaves};
   }
   void read_gradient(Engine& e, const global_gradient<T, typename Engine::device>& from, std::span<T> to) {
-    if constexpr (gradient_reading_engine<Engine>) return e.read_gradient(from, to);
+    if constexpr (Engine::traits.reads_gradients) return e.read_gradient(from, to);
     std::vector<arena<T>> copies(std::size_t(from.count()));
     std::vector<const T*> at;
     for (int i = 0; i < from.count(); ++i) {

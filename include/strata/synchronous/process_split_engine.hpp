@@ -33,6 +33,9 @@ struct process_split_options : compute_options {
 /// and predict.
 template <class Program, class Backend>
 class process_split_engine : public split_engine<Program, Backend> {
+ public:
+  static constexpr engine_traits traits{.freezes = true, .has_some_layers = true};
+
  protected:
   using base = split_engine<Program, Backend>;
   using cpu = cpu_engine<Program, Backend>;

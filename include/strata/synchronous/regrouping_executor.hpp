@@ -71,6 +71,8 @@ class regrouping_executor : public Mesh,
   kernel_observer* observer_ = nullptr;
 
  public:
+  static constexpr executor_traits traits{.freezes = true, .collects_slots = true};
+
   regrouping_executor(typename Program::optimizer rule, std::uint64_t seed, const compute_options& compute, C processes)
       : counted(std::move(rule)), operations(std::move(processes)), seed_(seed), compute_(compute) {
     if (Mesh::divides_layers && this->is_elastic() && needs_norms(optimizer()))

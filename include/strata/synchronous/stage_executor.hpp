@@ -55,6 +55,8 @@ class stage_executor : detail::holds_group<C>,
   collected_slots<T> whole_slots_;
 
  public:
+  static constexpr executor_traits traits{.freezes = true, .collects_slots = true};
+
   /// groups: how many pipelines there are now.
   stage_executor(typename Program::optimizer optimizer, std::uint64_t seed, const given_options& compute, C processes,
                  int groups = Groups)

@@ -62,9 +62,9 @@ class synchronous_executor
   static_assert(
       sizeof(detail::diagnosed<
              typename detail::sharding_verdict<Program, Backend, std::conditional_t<keeps_slices, Sharding, zero<0>>>::type>()));
-  static constexpr bool defers_sums = deferring_engine<engine_type> && !among_processes;
+  static constexpr bool defers_sums = engine_type::traits.defers_sums && !among_processes;
   using result_of_step = std::conditional_t<defers_sums, step_result<Program>, metric_sums<Program>>;
-  static_assert(!keeps_slices || slicing_engine<engine_type>, "zero needs an engine on the host, such as that of the CPU");
+  static_assert(!keeps_slices || engine_type::traits.keeps_slices, "zero needs an engine on the host, such as that of the CPU");
 
   philox seed_;
   communication_options communication_;
@@ -82,6 +82,11 @@ class synchronous_executor
 
  public:
   using backend = Backend;
+  static constexpr executor_traits traits{.freezes = engine_type::traits.freezes,
+                                          .keeps_gradients = !keeps_slices,
+                                          .has_slots = !keeps_slices,
+                                          .collects_slots = keeps_slices,
+                                          .keeps_samples = engine_type::traits.keeps_samples};
   using counted::learning_rate, counted::optimizer, counted::set_step, counted::step;
   using operations::communicating, operations::waiting;
 
@@ -172,7 +177,7 @@ class synchronous_executor
   /// step. Empty if it is not kept.
   std::span<const T> gradient() const { return gradient_.span(); }
   void freeze(std::span<const bool> slots)
-    requires freezing_engine<engine_type>
+    requires(engine_type::traits.freezes)
   {
     engine_.freeze(slots);
   }
@@ -229,7 +234,7 @@ class synchronous_executor
   [[gnu::cold]] void keep_reduced_gradient()
     requires(among_processes && !keeps_slices)
   {
-    if constexpr (partly_present_engine<engine_type>)
+    if constexpr (engine_type::traits.has_some_layers)
       reduction_.keep_sum(engine_.gradient_elements());
     else
       reduction_.keep_sum(layout.trainable);
@@ -243,12 +248,12 @@ class synchronous_executor
   /// Copies a data set to the devices of this process; returns false if it does not fit. Until release_samples() a batch may be
   /// the indices of its samples.
   bool keep_samples(const stored_samples& set)
-    requires keeping_engine<engine_type>
+    requires(traits.keeps_samples)
   {
     return engine_.keep_samples(set);
   }
   void release_samples()
-    requires keeping_engine<engine_type>
+    requires(traits.keeps_samples)
   {
     engine_.release_samples();
   }
@@ -291,7 +296,7 @@ class synchronous_executor
   }
 
   auto buckets() const {
-    if constexpr (partly_present_engine<engine_type>)
+    if constexpr (engine_type::traits.has_some_layers)
       return std::vector<gradient_bucket>{{0, engine_.gradient_elements()}};
     else
       return gradient_buckets<Program, Backend>(communication_.bytes_per_pack);
@@ -312,7 +317,7 @@ class synchronous_executor
     state_.divide_parameters(engine_);
     begin(purpose::training, batch);
     const double rate = learning_rate();
-    if constexpr (fusing_engine<engine_type> && !among_processes && (defers_sums || !plan.needs_whole_leaf()))
+    if constexpr (engine_type::traits.updates_at_once && !among_processes && (defers_sums || !plan.needs_whole_leaf()))
       if (gradient_.size() == 0 && engine_.updates_at_once(optimizer())) return train_at_once(rate);
     compute_gradients();
     const auto gradient = reduce(batch.count);

@@ -56,6 +56,7 @@ class tensor_executor : Places, public executor_defaults {
   using of_stages = std::conditional_t<has_stages_in_processes, part_of_group, void>;
   using backend = typename detail::backend_of_rank<Base, Split, of_stages>::type;
   static constexpr int groups = Groups;
+  static constexpr executor_traits traits{.freezes = true, .collects_slots = true};
 
  private:
   using executor_of_one = typename detail::executor_of_rank<program_of_one, backend, among_groups, of_stages, Groups>::type;

@@ -27,9 +27,9 @@ namespace strata {
 namespace detail {
 template <class Executor>
 auto all_slots(Executor& executor) {
-  if constexpr (slot_executor<Executor>)
+  if constexpr (Executor::traits.has_slots)
     return executor.slots();
-  else if constexpr (slot_collecting_executor<Executor>)
+  else if constexpr (Executor::traits.collects_slots)
     return executor.whole_slots();
 }
 }  // namespace detail
@@ -163,7 +163,7 @@ class fit_in_program final : public resumable_fit {
   }
   void drop_rounding_errors() override { executor_.drop_rounding_errors(); }
   void collect_slices() override {
-    if constexpr (slot_collecting_executor<Executor>) executor_.collect_slots();
+    if constexpr (Executor::traits.collects_slots) executor_.collect_slots();
   }
 
  private:

@@ -78,7 +78,7 @@ class please_include_strata_train_fitted_model final : public fitted_model {
   Executor& executor_;
   any_process_group& group_;
   const time_split& time_;
-  static constexpr bool keeps_gradients = gradient_keeping_executor<Executor>;
+  static constexpr bool keeps_gradients = Executor::traits.keeps_gradients;
   kernel_observers observers_;
   const double communicated_ = executor_.communicating(), waited_ = executor_.waiting();
 

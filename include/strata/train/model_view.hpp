@@ -80,10 +80,10 @@ template <class Program, class Executor>
   model_view view = view_of_weights<typename Program::network>(executor.parameters());
   std::span<typename Program::value_type> slots;
   bool has_slots = false;
-  if constexpr (slot_executor<Executor>) {
+  if constexpr (Executor::traits.has_slots) {
     slots = executor.slots();
     has_slots = true;
-  } else if constexpr (slot_collecting_executor<Executor>) {
+  } else if constexpr (Executor::traits.collects_slots) {
     if (collects) {
       executor.collect_slots(true);
       slots = executor.whole_slots();
@@ -118,7 +118,7 @@ template <class Program, class Executor>
 template <class Executor>
 void apply_loaded(Executor& executor, const model_view& loaded, double rate_before) {
   executor.parameters_changed();
-  if constexpr (slot_executor<Executor>)
+  if constexpr (Executor::traits.has_slots)
     if (loaded.optimizer) {
       executor.set_step(loaded.optimizer->step);
       if (loaded.optimizer->learning_rate != rate_before) executor.set_learning_rate(loaded.optimizer->learning_rate);

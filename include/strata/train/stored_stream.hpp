@@ -16,9 +16,10 @@ namespace strata::detail {
 
 /// Whether the devices of an executor can make batches of a source by themselves.
 template <class Program, class Executor, class Source>
-concept trains_on_stored = requires(Executor& executor, Source& source) {
+concept trains_on_stored = requires(Source& source) {
+  requires Executor::traits.keeps_samples;
   source.by_index();
-  executor.keep_samples(*source.stored());
+  *source.stored();
   requires std::is_same_v<typename Source::value_type, samples<typename Program::value_type>>;
   requires count_row_tables<Program>() == 0;  // the indices of embeddings are checked in each batch
 };

@@ -30,7 +30,8 @@ void take_averages(Trainer& model) {
   constexpr bool has_averages = averaging_optimizer<typename program::optimizer>;  // clang++ would explain a concept
   static_assert(has_averages, "take_averages: the optimizer keeps no averages: write ema{adam{}} instead of adam{}");
   auto& executor = model.executor();
-  static_assert(slot_executor<decltype(executor)> || slot_collecting_executor<decltype(executor)>,
+  constexpr auto traits = Trainer::executor_type::traits;
+  static_assert(traits.has_slots || traits.collects_slots,
                 "take_averages: parameter servers keep the averages, and do not send them");
   detail::copy_averages(detail::view_of_training<program>(executor, true));
   executor.parameters_changed();

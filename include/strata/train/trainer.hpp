@@ -308,7 +308,7 @@ class trainer {
   /// again. Weights stay, and so does a rate from set_learning_rate. After a loss that is not finite, load or set finite weights,
   /// too. Processes that train together all call it.
   void reset_optimizer() {
-    constexpr bool has_state = slot_executor<executor_type> || slot_collecting_executor<executor_type>;
+    constexpr bool has_state = executor_type::traits.has_slots || executor_type::traits.collects_slots;
     static_assert(has_state, "reset_optimizer: the state of this optimizer is on parameter servers: start them anew");
     if constexpr (has_state) detail::reset_optimizer(executor_);
   }
@@ -341,7 +341,7 @@ class trainer {
  private:
   friend struct detail::layers_of_trainer;  // summary as a friend, whose template has a condition, would be ambiguous to clang 16
   static constexpr bool averages_weights = averaging_optimizer<typename Program::optimizer>;
-  static constexpr bool can_freeze = freezing_executor<executor_type>;
+  static constexpr bool can_freeze = executor_type::traits.freezes;
 
   template <class Source, bool NeedsLabels = true>
   using verdict_on = typename detail::data_verdict<Program, std::remove_cvref_t<Source>, NeedsLabels>::type;
@@ -371,7 +371,7 @@ class trainer {
 
   template <class Samples>
   auto batches_to_train(const Samples& samples, data::detail::slice part, const batch_size& size, const shuffle& order) {
-    if constexpr (data_sharing_executor<executor_type>)
+    if constexpr (executor_type::traits.shares_data)
       return detail::batches_to_train<T>(samples, part, size, order, seed_, executor_.share_of_data());
     else
       return detail::batches_to_train<T>(samples, part, size, order, seed_);

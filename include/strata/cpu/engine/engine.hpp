@@ -21,6 +21,9 @@ namespace strata {
 /// The sums of a leaf follow from its samples alone, so they have the same bits on any number of threads.
 template <class Program, class Backend>
 class cpu_engine {
+ public:
+  static constexpr engine_traits traits{.freezes = true, .keeps_slices = true, .updates_at_once = true};
+
  protected:
   using T = typename Program::value_type;
   using optimizer_type = typename Program::optimizer;

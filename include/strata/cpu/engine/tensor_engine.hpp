@@ -60,6 +60,9 @@ inline constexpr auto copies_of = [] {
 /// samples that go through a layer at a time.
 template <class Program, class Engine>
 class engine_of_rank : public Engine {
+ public:
+  static constexpr engine_traits traits{.freezes = true, .has_some_layers = Engine::traits.has_some_layers};
+
  protected:
   using base = Engine;
   using base::layout;
@@ -124,11 +127,6 @@ class engine_of_rank : public Engine {
     all.take_gradient_norms(parts_of(all, gradient), complete_norms_of(gradient));
     base::has_gradient_norms_ = true;
   }
-  template <class ShareNorms>
-  void update_slices(const typename Program::optimizer&, long, double, const global_gradient<T, host_device>&,
-                     ShareNorms&&) = delete;
-
-  static constexpr bool updates_at_once(const typename Program::optimizer&) { return false; }
 
  private:
   template <class Rule>

@@ -72,6 +72,10 @@ class cuda_engine {
   using device = cuda_device;
   using value_type = T;
   using options = cuda_options;
+  static constexpr engine_traits traits{.freezes = true,
+                                        .updates_at_once = true,
+                                        .defers_sums = true,
+                                        .keeps_samples = ends.input_count == 1 && ends.output_count == 1};
 
   /// Throws strata::error if there is no such device, if its memory is too small, or for options that check() refuses.
   cuda_engine(const cuda_options& o, leaf_policy policy, int slots)

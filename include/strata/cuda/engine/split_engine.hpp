@@ -78,6 +78,7 @@ class cuda_split_engine {
   using device = cuda_device;
   using value_type = T;
   using options = cuda_options;
+  static constexpr engine_traits traits{.freezes = true, .reads_gradients = true, .updates_at_once = true, .defers_sums = true};
 
   /// options.devices: one for each place. Throws strata::error if these are not as many as places, or if there is no such device.
   cuda_split_engine(const cuda_options& o, leaf_policy policy, int slots)

@@ -19,7 +19,7 @@
 
 namespace strata::detail {
 
-/// Beside a slicing_engine, which has the elements. Its members are those of whole_state, and more.
+/// Beside an engine that keeps slices, which has the elements. Its members are those of whole_state, and more.
 template <class Engine, communicator C, class Sharding>
 class sliced_state {
   using T = typename Engine::value_type;

@@ -76,6 +76,7 @@ class module_executor : public executor_defaults,
   bool has_error_ = false;  // see announce_error
 
  public:
+  static constexpr executor_traits traits{.freezes = true, .keeps_gradients = true, .has_slots = true};
   using counted::learning_rate, counted::optimizer, counted::set_step, counted::step;
   using operations::communicating, operations::waiting;
 
