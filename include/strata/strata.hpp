@@ -15,6 +15,7 @@
 #include <strata/layers/average.hpp>
 #include <strata/layers/average_pool2d.hpp>
 #include <strata/layers/batch_norm.hpp>
+#include <strata/layers/columns.hpp>
 #include <strata/layers/concat.hpp>
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/conv2d_transpose.hpp>

@@ -19,7 +19,7 @@ void write(const std::filesystem::path& path, std::span<const float> values) {
 }
 
 template <class Network>
-void save(const std::filesystem::path& folder, const std::string& name, int rows = 0) {
+void save(const std::filesystem::path& folder, const std::string& name) {
   constexpr std::size_t count = 5, in = std::size_t(Network::input_shape.size()), out = std::size_t(Network::output_shape.size());
   trainer model{Network{}, sgd{}, mean_squared_error{}};
   std::vector<float> weights(model.parameters().begin(), model.parameters().end());
@@ -30,8 +30,11 @@ void save(const std::filesystem::path& folder, const std::string& name, int rows
   }
   model.set_parameters(weights);
   std::vector<float> x(count * in), y(count * out);
-  for (std::size_t i = 0; i < x.size(); ++i)
-    x[i] = float(rows > 0 ? std::floor(philox{6}.uniform(i) * rows) : 2 * philox{6}.uniform(i) - 1);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(2 * philox{6}.uniform(i) - 1);
+  using P = program<Network, mean_squared_error, sgd, type_list<>>;
+  for (const row_table& table : row_tables_of_program<P>)
+    for_each_row_name(table, x.data(), long(in), {0, int(count)},
+                      [&](float& number, long, long) { number = std::floor(std::abs(number) * float(table.rows)); });
   model.predict(x, y);
   save_onnx(model, folder / (name + ".onnx"));
   write(folder / (name + ".x"), x);
@@ -53,6 +56,9 @@ int main(int argc, char** argv) {
       sequential<input<9, 8, 3>, conv2d<6, 3, same_padding, stride<2>>, conv2d_transpose<4, 3, stride<2>, same_padding>,
                  conv2d_transpose<2, 2, stride<3>, no_bias>, conv2d_transpose<3, 3, dilation<2>>, average_pool2d<3, same_padding>,
                  up_sampling2d<2>, flatten, dense<3>>;
+  using tabular =
+      sequential<input<3, 4>, concat<branch<columns<0, 1>, embedding<9, 5>, flatten>, branch<columns<1, 3>, flatten, dense<3>>>,
+                 dense<3>>;
   if (argc != 2) return 2;
   try {
     const std::filesystem::path folder = argv[1];
@@ -62,7 +68,8 @@ int main(int argc, char** argv) {
     save<keras_networks::graph>(folder, "graph");
     save<keras_networks::separated>(folder, "separated");
     save<keras_networks::tuned>(folder, "tuned");
-    save<keras_networks::words>(folder, "words", 20);
+    save<keras_networks::words>(folder, "words");
+    save<tabular>(folder, "tabular");
     save<activated>(folder, "activated");
     save<strided>(folder, "strided");
   } catch (const error& e) {

@@ -36,8 +36,9 @@ struct random_batch {
     for (int k = 0; k < ends.input_count; ++k) {
       rows.inputs[k] = fill(inputs[k], ends.inputs[k], std::uint64_t(k), -1, 1);
       for (const auto& table : row_tables_of_program<Program>)
-        if (table.input == k)
-          for (T& x : inputs[k]) x = std::floor(std::abs(x) * T(6.9));
+        if (table.names.input == k)
+          for_each_row_name(table, inputs[k].data(), ends.inputs[k], {0, count},
+                            [](T& x, long, long) { x = std::floor(std::abs(x) * T(6.9)); });
     }
     for (int k = 0; k < ends.output_count; ++k) {
       rows.truths[k].targets = fill(targets[k], ends.outputs[k], 20 + std::uint64_t(k), 0, 1);

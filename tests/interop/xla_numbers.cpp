@@ -459,6 +459,7 @@ int main() try {
   test_layer<zero_padding2d<1, 2, 0, 3>, shape{3, 4, 2}>();
   test_layer<up_sampling2d<2>, shape{3, 4, 2}>();
   test_layer<up_sampling2d<2, sampling_size<3, 2>, bilinear_interpolation>, shape{3, 4, 2}>();
+  test_layer<columns<1, 2>, shape{3, 4}>();
   test_layer<embedding<9, 4>, shape{3}>({.low = 0, .high = 9, .whole = true});
   test_layer<batch_norm<>, shape{3, 2, 4}>();
   test_layer<batch_norm<no_center, momentum<0.9_r>>, shape{6}>({.low = 2, .high = 3});

@@ -1,4 +1,4 @@
-// Activations that need no mathematical library, dropout, the joins, padding and up-sampling, by hand.
+// Activations that need no mathematical library, dropout, the joins, columns, padding and up-sampling, by hand.
 #include <strata/layers/add.hpp>
 #include <strata/layers/average.hpp>
 #include <strata/layers/maximum.hpp>
@@ -93,6 +93,13 @@ using stack = run<stack_of_branches, shape{1, 2, 1}, shape{1, 2, 2}>;
 static_assert(stack::forward({{1, 2}, {10, 20, 30, 40}}) == std::array<double, 6>{1, 10, 20, 2, 30, 40});
 static_assert(stack::dx<0>({{1, 2}, {10, 20, 30, 40}}, {1, 2, 3, 4, 5, 6}) == std::array<double, 2>{1, 4});
 static_assert(stack::dx<1>({{1, 2}, {10, 20, 30, 40}}, {1, 2, 3, 4, 5, 6}) == std::array<double, 4>{2, 3, 5, 6});
+
+using middle = run<operation_of<columns<1, 2>>, shape{2, 4}>;
+static_assert(middle::out == shape{2, 2});
+static_assert(middle::forward({{1, 2, 3, 4, 5, 6, 7, 8}}) == std::array<double, 4>{2, 3, 6, 7});
+static_assert(middle::dx({{1, 2, 3, 4, 5, 6, 7, 8}}, {10, 20, 30, 40}) == std::array<double, 8>{0, 10, 20, 0, 0, 30, 40, 0});
+static_assert(middle::dx({{1, 2, 3, 4, 5, 6, 7, 8}}, {10, 20, 30, 40}, {}, 5) ==
+              std::array<double, 8>{5, 15, 25, 5, 5, 35, 45, 5});
 
 using framed = run<operation_of<zero_padding2d<1, 0, 0, 2>>, shape{1, 2, 2}>;
 static_assert(framed::out == shape{2, 4, 2});

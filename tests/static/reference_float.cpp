@@ -18,6 +18,7 @@ static_assert(compiles<gelu, shape{5}> && compiles<gelu_approximate, shape{5}> &
 static_assert(compiles<softplus, shape{5}> && compiles<softsign, shape{5}> && compiles<softmax, shape{5}>);
 static_assert(compiles<dropout<0.5_r>, shape{5}>);
 static_assert(compiles<operation_of<batch_norm<>>, shape{4, 2}> && compiles<operation_of<layer_norm<>>, shape{4, 2}>);
+static_assert(compiles<operation_of<columns<1, 2>>, shape{5}>);
 static_assert(compiles<operation_of<embedding<3, 2>>, shape{5}>);
 static_assert(compiles<operation_of<zero_padding2d<1>>, shape{4, 4, 2}>);
 static_assert(compiles<sum_of_branches, shape{5}, shape{5}> && compiles<stack_of_branches, shape{5}, shape{3}>);

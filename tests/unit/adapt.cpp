@@ -131,6 +131,19 @@ TEST_CASE("an image has a mean per channel, and a flat one a mean per pixel; bot
   }
 }
 
+TEST_CASE("columns of a sample have the mean of these features alone") {
+  using net = sequential<input<2, 4>, concat<branch<columns<1, 2>, normalization>, branch<columns<0, 1>>>, flatten, dense<1>>;
+  const std::vector<float> x{90, 0, 10, 80, 70, 2, 20, 60, 50, 4, 30, 40, 30, 6, 40, 20};
+  auto model = model_of<net>();
+  model.adapt(data::from_tensor_slices(data::array<float, shape{2, 4}>(x)) | data::batch<1>);
+  const auto& layout = layout_of<net::items>;
+  const auto at = [&](int slot, int i) { return model.parameters()[std::size_t(layout.slots[slot].offset + i)]; };
+  CHECK(at(0, 0) == 3.F);
+  CHECK(at(0, 1) == 25.F);
+  CHECK(at(1, 0) == 5.F);
+  CHECK(at(1, 1) == 125.F);
+}
+
 TEST_CASE("adapt says what is wrong with the data, and changes nothing") {
   std::vector<float> x = features(10);
   auto model = model_of<linear_model>();

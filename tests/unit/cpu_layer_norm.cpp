@@ -1,8 +1,10 @@
-// Layer normalization and padding of the cpu backend against the reference backend in double precision.
+// Layer normalization, padding and columns of the cpu backend against the reference backend in double precision.
 #include <doctest/doctest.h>
 
+#include <strata/cpu/kernels/columns.hpp>
 #include <strata/cpu/kernels/layer_norm.hpp>
 #include <strata/cpu/kernels/zero_padding2d.hpp>
+#include <strata/reference/columns.hpp>
 #include <strata/reference/layer_norm.hpp>
 #include <strata/reference/zero_padding2d.hpp>
 
@@ -53,6 +55,12 @@ TEST_CASE_TEMPLATE("a row of equal elements: y is exactly beta, and the gradient
     check_on(backend, std::integral_constant<int, 67>{}), check_on(backend, std::integral_constant<int, 1024>{});
   };
   check_widths(cpu{}), check_widths(reference{});
+}
+
+TEST_CASE_TEMPLATE("columns", T, float, double) {
+  check<T, column_slice<column_settings{.first = 0, .count = 3}>, shape{8}>();
+  check<T, column_slice<column_settings{.first = 3, .count = 17}>, shape{2, 3, 21}>();
+  check<T, column_slice<column_settings{.first = 4, .count = 1}>, shape{5}>();
 }
 
 TEST_CASE_TEMPLATE("zero padding", T, float, double) {

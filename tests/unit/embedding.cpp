@@ -70,6 +70,12 @@ using two_tables =
     sequential<input<3, 2>, flatten,
                concat<branch<embedding<9, 4, embeddings_regularizer<l2<0.05_r>>>>, branch<embedding<7, 17>, layer_norm<>>>,
                dropout<0.25_r>, global_average_pool1d, dense<5, relu>, dense<3, softmax>>;
+// Categories beside numbers; the third column is read by nobody.
+using tabular =
+    sequential<input<8>,
+               concat<branch<columns<0, 2>, embedding<9, 4>, flatten>, branch<columns<3, 4>, dense<3, tanh_activation>>,
+                      branch<columns<7, 1>, embedding<6, 2, embeddings_regularizer<l2<0.05_r>>>, flatten>>,
+               dense<5, relu>, dense<3, softmax>>;
 using largest = sequential<input<4>, embedding<6, 3>, global_max_pool1d, dense<3, softmax>>;
 
 template <class Network>
@@ -107,10 +113,11 @@ TEST_CASE_TEMPLATE("the fast kernel has the bits of the plain loops, whatever th
 TEST_CASE_TEMPLATE("gradients of whole networks", Backend, reference, cpu) {
   check_gradients<flat, sparse_categorical_crossentropy<>, Backend>(5, 40);
   check_gradients<two_tables, sparse_categorical_crossentropy<>, Backend>(5, 40);
+  check_gradients<tabular, sparse_categorical_crossentropy<>, Backend>(5, 40);
   check_gradients<largest, sparse_categorical_crossentropy<>, Backend>(5, 40);
 }
 
-TEST_CASE_TEMPLATE("the bits do not depend on who computes", Network, flat, two_tables) {
+TEST_CASE_TEMPLATE("the bits do not depend on who computes", Network, flat, two_tables, tabular) {
   using P = program_of<Network>;
   const auto trained = [](compute_options how) {
     synchronous_executor<P, cpu> executor(adam{.learning_rate = 0.01}, 5, how);
@@ -253,6 +260,16 @@ TEST_CASE("of two tables the smaller one decides, and is called as in the summar
   CHECK(error_of([&] { check({0, 1}); }) == "no error");
   CHECK(error_of([&] { check({0, 3}); }) ==
         "sample 101 has the number 7 in element 4, but embedding_1 has 7 rows: it takes whole numbers from 0 to 6");
+  using columns_of_it = program_of<tabular>;
+  std::vector<float> row{8, 0, 100, 0.5F, -1, 6, 9, 5, 3, 8, 0, 0, 0, 0, 0, 6};
+  const auto check_columns = [&] { refuse_other_rows<columns_of_it>({row.data(), 2}, {0, 2}); };
+  CHECK(error_of(check_columns) ==
+        "sample 1 has the number 6 in element 7, but embedding_1 has 6 rows: it takes whole numbers from 0 to 5");
+  row[15] = 0;
+  CHECK(error_of(check_columns) == "no error");
+  row[9] = 8.5F;
+  CHECK(error_of(check_columns) ==
+        "sample 1 has the number 8.5 in element 1, but embedding has 9 rows: it takes whole numbers from 0 to 8");
   using none = program_of<sequential<input<6>, dense<3, softmax>>>;
   CHECK(error_of([&] { refuse_other_rows<none>({x.data(), 3}, {0, 3}); }) == "no error");
 }

@@ -56,7 +56,11 @@ struct random_batch {
     x = random_numbers<T>(std::size_t(count) * in, key);
     if constexpr (!row_tables_of_program<Program>.empty()) {
       const int rows = std::ranges::min(row_tables_of_program<Program>, {}, &row_table::rows).rows;
-      for (T& number : x) number = std::floor((number + 1) / 2 * T(rows));
+      for (const row_table& table : row_tables_of_program<Program>)
+        for_each_row_name(table, x.data(), long(in), {0, count}, [&](T& number, long, long) {
+          const bool is_row = number >= 0 && number == std::floor(number);  // of another table, too
+          if (!is_row) number = std::floor((number + 1) / 2 * T(rows));
+        });
     }
     if constexpr (Program::loss::labels == label_kind::sparse) {
       for (int n = 0; n < count; ++n)

@@ -119,6 +119,11 @@ TEST_CASE("normalization") {
   check_gradients<reference, operation_of<layer_norm<no_center, no_scale>>, shape{5}>();
 }
 
+TEST_CASE("columns") {
+  check_gradients<reference, operation_of<columns<0, 3>>, shape{5}>();
+  check_gradients<reference, operation_of<columns<2, 1>>, shape{3, 2, 4}>();
+}
+
 TEST_CASE("zero_padding2d") {
   check_gradients<reference, operation_of<zero_padding2d<1>>, shape{3, 2, 2}>();
   check_gradients<reference, operation_of<zero_padding2d<1, 0, 2, 3>>, shape{2, 3, 2}>();

@@ -2,10 +2,13 @@
 // Architectures that no Keras writes: what does not compile is listed, and nothing overflows.
 #include <doctest/doctest.h>
 
+#include <strata/interop/keras/keras_files.hpp>
 #include <strata/interop/keras/network_text.hpp>
+#include <strata/strata.hpp>
 #include <string>
 
 #include "error_of.hpp"
+#include "scratch_folder.hpp"
 
 using namespace strata;
 using namespace strata::test;
@@ -163,4 +166,16 @@ TEST_CASE("keras architecture: text that is nested, too long or no JSON") {
   CHECK(error_of([] {
           (void)keras::network_text_of(nlohmann::json::object());
         }).starts_with("the architecture is not one of Keras"));
+}
+
+TEST_CASE("a layer that Keras lacks is named; its weights can be written without an architecture") {
+  const scratch_folder folder("columns");
+  using net = sequential<input<4>, concat<branch<columns<0, 1>, embedding<3, 2>, flatten>, branch<columns<1, 3>>>, dense<2>>;
+  trainer model{net{}, sgd{}, mean_squared_error{}}, other{net{}, sgd{}, mean_squared_error{}, seed(2)};
+  const std::string file = (folder / "model.keras").string();
+  CHECK(error_of([&] { model.save_weights(file); }) ==
+        "cannot write " + file + ": layer columns: Keras has no layer Columns; a .weights.h5 file needs no architecture");
+  model.save_weights(folder / "model.weights.h5");
+  other.load_weights(folder / "model.weights.h5");
+  CHECK(std::equal(model.parameters().begin(), model.parameters().end(), other.parameters().begin()));
 }

@@ -26,6 +26,9 @@ using joined = sequential<input<6>, multiply<branch<dense<5, sigmoid>>, branch<d
                           residual<maximum<branch<dense<4>>, branch<>>, activation<tanh_activation>>, dense<3, softmax>>;
 using penalised = sequential<input<9>, dense<6, relu, kernel_regularizer<l2<0.05_r>>, bias_regularizer<l1<0.02_r>>>,
                              dense<2, kernel_regularizer<l1_l2<>>>>;
+// Columns of what is computed, of which branches read some twice and others never.
+using sliced = sequential<input<6>, dense<7>, concat<branch<columns<0, 3>, dense<2, tanh_activation>>, branch<columns<2, 4>>>,
+                          dense<3, softmax>>;
 }  // namespace
 
 TEST_CASE_TEMPLATE("gradients of whole networks", Backend, reference, cpu) {
@@ -33,6 +36,7 @@ TEST_CASE_TEMPLATE("gradients of whole networks", Backend, reference, cpu) {
   check_gradients<branched, crossentropy, Backend>(5);
   check_gradients<separated, crossentropy, Backend>(4);
   check_gradients<joined, crossentropy, Backend>(5);
+  check_gradients<sliced, crossentropy, Backend>(5);
   check_gradients<regression, mean_squared_error, Backend>(3);
   check_gradients<penalised, huber<>, Backend>(4);
 }

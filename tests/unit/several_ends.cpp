@@ -47,7 +47,7 @@ static_assert(plan.groups[plan.output_group[1]].number_of_output == 1 && plan.gr
 static_assert(plan.groups[plan.output_group[0]].count == 2, "softmax is computed with its loss although it is not the last one");
 static_assert(plan_of<normalized, cpu>.segment_count == 2);
 
-static_assert(row_tables_of_program<plain>.size() == 1 && row_tables_of_program<plain>[0].input == 1);
+static_assert(row_tables_of_program<plain>.size() == 1 && row_tables_of_program<plain>[0].names.input == 1);
 static_assert(std::tuple_size_v<metric_sums<plain>> == 1 + 2 + 3);
 
 template <class T>

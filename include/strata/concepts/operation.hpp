@@ -69,6 +69,7 @@ inline constexpr bool has_parameters_in_an_array<Op> = requires(shape in, parame
 ///   same
 ///                                               elements of parameters (a depthwise convolution, as one with groups)
 ///   `static constexpr bool looks_up = true`     the values of the batch are row indices of its one parameter (embedding)
+///   `static constexpr int first_column`         the output is some columns of the input, the last axis, from this one on
 template <class Op>
 concept operation = requires {
   { Op::name } -> std::convertible_to<const char*>;
@@ -135,6 +136,7 @@ struct operation_info {
   long (*multiply_adds)(shape in);              // null: not known, or none
   bool whole_batch, folds, is_view, only_trains, looks_up, elementwise, over_last_axis, shares_kernel, is_loss;
   value_range makes, takes;
+  int first_column;  // -1: it is no slice of columns
 };
 
 namespace detail {
@@ -170,6 +172,14 @@ constexpr value_range range_taken_by() {
     return Op::takes;
   else
     return value_range::unknown;
+}
+
+template <class Op>
+constexpr int first_column_of() {
+  if constexpr (requires { Op::first_column; })
+    return Op::first_column;
+  else
+    return -1;
 }
 
 template <class Op>
@@ -220,6 +230,7 @@ inline constexpr operation_info info_of<Op> = {
     .is_loss = detail::is_loss_operation<Op>,
     .makes = detail::range_made_by<Op>(),
     .takes = detail::range_taken_by<Op>(),
+    .first_column = detail::first_column_of<Op>(),
 };
 
 }  // namespace strata

@@ -6,6 +6,7 @@
 #include <strata/cpu/engine/engine.hpp>
 #include <strata/cpu/kernels/activations.hpp>
 #include <strata/cpu/kernels/batch_norm.hpp>
+#include <strata/cpu/kernels/columns.hpp>
 #include <strata/cpu/kernels/concat.hpp>
 #include <strata/cpu/kernels/dense.hpp>
 #include <strata/cpu/kernels/dense_loss.hpp>

@@ -55,13 +55,31 @@ struct tape {
   constexpr shape in(int i, int k = 0) const { return nodes[nodes[i].input[k]].out; }
 };
 
-/// The number of the input of the network that a node is, or is a view of; -1: it is neither.
-constexpr int input_viewed_by(const tape_node* nodes, int id) {
-  while (!nodes[id].is_input() && nodes[id].operation->is_view) id = nodes[id].input[0];
-  if (!nodes[id].is_input()) return -1;
-  int number = 0;
-  for (int i = 0; i < id; ++i) number += nodes[i].is_input();
-  return number;
+/// What a node has of an input of the network: views have all numbers of it, in their order, and behind `columns` those of some
+/// columns. Row r of the node's numbers, `count` of them, begins at element r * all + first of the input.
+struct part_of_input {
+  int input = -1;  // its number; -1: the node has something else
+  int all = 1, first = 0, count = 1;
+
+  constexpr bool exists() const { return input >= 0; }
+};
+
+/// A second `columns` is something else.
+constexpr part_of_input input_of_node(const tape_node* nodes, int id) {
+  part_of_input part;
+  bool has_columns = false;
+  while (!nodes[id].is_input()) {
+    const tape_node& node = nodes[id];
+    const int first = node.operation->first_column;
+    if (first >= 0 && !has_columns)
+      has_columns = true, part.all = nodes[node.input[0]].out.last(), part.first = first, part.count = node.out.last();
+    else if (!node.operation->is_view)
+      return {};
+    id = node.input[0];
+  }
+  part.input = 0;
+  for (int i = 0; i < id; ++i) part.input += nodes[i].is_input();
+  return part;
 }
 
 /// The nodes where a network begins and ends: inputs and losses, in the order of the tape, which is that of their numbers.
@@ -84,7 +102,7 @@ constexpr tape_ends ends_of(const tape<N>& t) {
 static_assert(max_inputs == 8, "the next sentence says so");
 inline constexpr reason a_join_takes_at_most_8_branches{"a join takes at most 8 branches: nest joins"};
 inline constexpr reason embedding_takes_the_row_indices_of_the_batch{
-    "embedding takes the row indices of the batch: only flatten and reshape may stand between it and input"};
+    "embedding takes the row indices of the batch: only flatten, reshape and one columns may stand between it and input"};
 
 namespace detail {
 
@@ -140,7 +158,7 @@ struct recorder {
     n.out = out.value;
     if (out.refused)
       *failed = {id, out.why, received, here, false, n.arity > 1 ? in[0] : out.value};
-    else if (operation.looks_up && input_viewed_by(nodes, n.input[0]) < 0)
+    else if (operation.looks_up && !input_of_node(nodes, n.input[0]).exists())
       *failed = {id, &embedding_takes_the_row_indices_of_the_batch, received, here, false};
     return id;
   }

@@ -301,9 +301,11 @@ class parameter_executor : detail::compiled<Program, Backend>,
       const row_range own = local_.own_samples(batch.count, rank);
       const samples<T> mine = batch.rows(own.begin, own.end - own.begin, ends);
       rows_.clear();
-      for (int k = 0; k < ends.input_count; ++k)
-        if (travelling_tables<Program>::reads(k))
-          detail::append_rows(std::span(mine.inputs[k], std::size_t(mine.count * ends.inputs[k])), rows_);
+      for (const row_table& table : travelling_tables<Program>::value) {
+        const int k = table.names.input;
+        for_each_row_name(table, mine.inputs[k], ends.inputs[k], {0, mine.count},
+                          [&](T row, long, long) { rows_.push_back(std::uint32_t(row)); });
+      }
       detail::keep_each_once(rows_);
       if (is_complete_) return;
       servers().pull_rows(rows_, weights());

@@ -48,10 +48,6 @@ struct travelling_tables {
     return false;
   }
   static constexpr std::size_t count = std::size_t(std::ranges::count_if(all, travels));
-  /// Whether one of them reads this input of the network.
-  static constexpr bool reads(int input) {
-    return std::ranges::any_of(all, [&](const row_table& each) { return each.input == input && travels(each); });
-  }
   static constexpr auto value = [] {
     std::array<row_table, count> some{};
     std::ranges::copy_if(all, some.begin(), travels);
@@ -60,13 +56,6 @@ struct travelling_tables {
 };
 
 namespace detail {
-/// Appends the rows that some samples read. `indices` are rows: see refuse_other_rows.
-template <class T>
-void append_rows(std::span<const T> indices, std::vector<std::uint32_t>& rows) {
-  const std::size_t before = rows.size();
-  rows.resize(before + indices.size());
-  std::ranges::transform(indices, rows.begin() + std::ptrdiff_t(before), [](T index) { return std::uint32_t(index); });
-}
 /// Puts rows in ascending order, each once.
 inline void keep_each_once(std::vector<std::uint32_t>& rows) {
   std::ranges::sort(rows);

@@ -13,12 +13,13 @@
 
 namespace strata {
 
-/// A parameter of which a sample reads few rows: those that its numbers name.
+/// A parameter of which a sample reads few rows: those that some of its numbers name.
 struct row_table {
-  long begin;       // of its first element in the arena of trained parameters
-  int rows, width;  // width: elements of a row
-  int layer;        // its number
-  int input = 0;    // of the network: its numbers name rows
+  long begin;                     // of its first element in the arena of trained parameters
+  int rows, width;                // width: elements of a row
+  int layer;                      // its number
+  detail::part_of_input names{};  // the numbers of a sample that name rows
+  int name_count = 0;             // how many they are
 };
 
 namespace detail {
@@ -38,27 +39,30 @@ constexpr auto find_row_tables() {
   for (int s = 0; s < l.count; ++s) {
     const parameter_slot& slot = l.slots[s];
     if (const tape_node& owner = t.nodes[slot.node]; owner.operation->looks_up)
-      tables[n++] = {slot.offset, slot.what.extents[0], slot.what.extents[1], owner.layer_number,
-                     input_viewed_by(t.nodes, owner.input[0])};
+      tables[n++] = {slot.offset,
+                     slot.what.extents[0],
+                     slot.what.extents[1],
+                     owner.layer_number,
+                     input_of_node(t.nodes, owner.input[0]),
+                     t.in(slot.node).size()};
   }
   return tables;
 }
 }  // namespace detail
 
-/// Those of a program, in the order of the arena. Each reads an input of the network: every number of it is a row of the table.
+/// Those of a program, in the order of the arena.
 template <class Program>
 inline constexpr auto row_tables_of_program = detail::find_row_tables<Program>();
 
-namespace detail {
-/// The smallest of the tables that read an input; null: there are none. What it has, all have.
-template <class Program>
-constexpr const row_table* smallest_table_of(int input) {
-  const row_table* found = nullptr;
-  for (const row_table& each : row_tables_of_program<Program>)
-    if (each.input == input && (!found || each.rows < found->rows)) found = &each;
-  return found;
+/// f(number, sample, element of the sample) for all numbers of some samples that name rows of a table. `input`: that of the
+/// table, whose samples have `size` numbers.
+template <class T, class F>
+constexpr void for_each_row_name(const row_table& table, T* input, long size, row_range which, F&& f) {
+  const detail::part_of_input& part = table.names;
+  for (long n = which.begin; n < which.end; ++n)
+    for (long i = part.first; i < part.first + long(table.name_count / part.count) * part.all; i += part.all)
+      for (long c = i; c < i + part.count; ++c) f(input[n * size + c], n, c);
 }
-}  // namespace detail
 
 namespace detail {
 /// How messages name the samples of a batch: as the user counts, after those of other batches.
@@ -80,20 +84,16 @@ void refuse_other_rows(const samples<typename Program::value_type>& batch, row_r
                        const detail::sample_names& names = detail::sample_names()) {
   if constexpr (!row_tables_of_program<Program>.empty()) {
     using T = typename Program::value_type;
-    constexpr const end_sizes& ends = ends_of_program<Program>;
-    for (int k = 0; k < ends.input_count; ++k) {
-      const row_table* const table = detail::smallest_table_of<Program>(k);
-      if (!table) continue;
-      const T* const x = batch.inputs[k];
-      const T end = T(table->rows);
-      const long size = ends.inputs[k];
-      const auto is_row = [end](T number) { return number >= 0 && number < end && number == T(int(number)); };
-      for (long i = which.begin * size; i < which.end * size; ++i)
-        if (!is_row(x[i]))
-          throw_error({names.of(i / size), " has the number ",
-                       detail::formatted("%.*g", std::numeric_limits<T>::max_digits10, double(x[i])), " in element ", i % size,
-                       ", but ", layer_names_of<typename Program::network>()[std::size_t(table->layer)], " has ", table->rows,
-                       " rows: it takes whole numbers from 0 to ", table->rows - 1});
+    for (const row_table& table : row_tables_of_program<Program>) {
+      const int k = table.names.input;
+      const T end = T(table.rows);
+      for_each_row_name(table, batch.inputs[k], ends_of_program<Program>.inputs[k], which, [&](T number, long n, long element) {
+        if (!(number >= 0 && number < end && number == T(int(number))))
+          throw_error({names.of(n), " has the number ",
+                       detail::formatted("%.*g", std::numeric_limits<T>::max_digits10, double(number)), " in element ", element,
+                       ", but ", layer_names_of<typename Program::network>()[std::size_t(table.layer)], " has ", table.rows,
+                       " rows: it takes whole numbers from 0 to ", table.rows - 1});
+      });
     }
   }
 }

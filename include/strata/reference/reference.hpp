@@ -3,6 +3,7 @@
 #pragma once
 #include <strata/reference/activations.hpp>
 #include <strata/reference/batch_norm.hpp>
+#include <strata/reference/columns.hpp>
 #include <strata/reference/concat.hpp>
 #include <strata/reference/conv2d.hpp>
 #include <strata/reference/conv2d_transpose.hpp>

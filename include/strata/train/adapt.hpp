@@ -22,7 +22,8 @@ template <class Network, class Why>
 struct nothing_to_adapt;
 
 inline constexpr reason adapt_needs_a_normalization_after_input{
-    "adapt sets the layers normalization that take the data as they come: put one after input, or after flatten or reshape"};
+    "adapt sets the layers normalization that take the data as they come: put one after input, or after flatten, reshape or "
+    "columns"};
 
 namespace detail {
 
@@ -69,12 +70,12 @@ class feature_moments {
   double count_ = 0;
 };
 
-/// Whether node i is a normalization of the data as they come: of the input, or of a view of it.
+/// Whether node i is a normalization of the data as they come: of the input, of a view of it, or of some columns.
 template <class Network>
 constexpr bool adapts(int i) {
   constexpr const auto& t = tape_of<typename Network::items>;
   return !t.nodes[i].is_input() && t.nodes[i].operation == &info_of<normalization> &&
-         input_viewed_by(t.nodes, t.nodes[i].input[0]) >= 0;
+         input_of_node(t.nodes, t.nodes[i].input[0]).exists();
 }
 template <class Network>
 constexpr int count_adapting() {
@@ -96,16 +97,18 @@ struct adapt_verdict<Network> {
 struct adapting_layer {
   int features;
   long mean, variance;
+  part_of_input takes;
 };
 template <class Network>
 constexpr auto adapting_layers() {
+  constexpr const auto& t = tape_of<typename Network::items>;
   constexpr const auto& l = layout_of<typename Network::items>;
   std::array<adapting_layer, std::size_t(count_adapting<Network>())> found{};
   std::size_t n = 0;
   for (int s = 0; s < l.count; ++s) {
     if (!adapts<Network>(l.slots[s].node)) continue;
     if (l.slots[s].index == 0)
-      found[n] = {l.slots[s].what.extents[0], l.slots[s].offset, 0};
+      found[n] = {l.slots[s].what.extents[0], l.slots[s].offset, 0, input_of_node(t.nodes, t.nodes[l.slots[s].node].input[0])};
     else
       found[n++].variance = l.slots[s].offset;
   }
@@ -148,9 +151,22 @@ template <class T>
   std::vector<feature_moments> moments;
   for (const adapting_layer& l : layers) moments.emplace_back(l.features);
   long count = 0;
+  std::vector<T> part;
   data.start(0);
   for (samples<T> batch; data.next(batch); count += batch.count)
-    for (feature_moments& m : moments) m.add(batch.x(), std::size_t(batch.count) * std::size_t(sample_size));
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      const part_of_input& takes = layers[i].takes;
+      std::span numbers(batch.x(), std::size_t(batch.count) * std::size_t(sample_size));
+      if (takes.count < takes.all) {
+        part.clear();
+        for (std::size_t row = 0; row < numbers.size(); row += std::size_t(takes.all)) {
+          const auto some = numbers.subspan(row + std::size_t(takes.first), std::size_t(takes.count));
+          part.insert(part.end(), some.begin(), some.end());
+        }
+        numbers = part;
+      }
+      moments[i].add(numbers.data(), numbers.size());
+    }
   if (count == 0) throw_error("adapt: the data set has no samples");
   std::vector<T> adapted(parameters.begin(), parameters.end());
   for (std::size_t i = 0; i < layers.size(); ++i)

@@ -15,7 +15,7 @@ constexpr bool computes_with_inputs() {
   constexpr const auto& t = tape_of<typename Network::items>;
   for (int i = 0; i < t.size; ++i) {
     const tape_node& node = t.nodes[i];
-    if (node.is_input() || node.operation->is_view || input_viewed_by(t.nodes, node.input[0]) < 0) continue;
+    if (node.is_input() || input_of_node(t.nodes, i).exists() || !input_of_node(t.nodes, node.input[0]).exists()) continue;
     if (node.operation->looks_up || std::string_view(node.operation->name).ends_with("normalization")) return false;
   }
   return true;

@@ -345,6 +345,11 @@ TEST_CASE("embedding, dropout, normalization") {
   compare_with_reference<type_list<normalization>, shape{3, 4}>();
 }
 
+TEST_CASE("columns") {
+  compare_with_reference<type_list<column_slice<column_settings{.first = 0, .count = 3}>>, shape{8}>();
+  compare_with_reference<type_list<column_slice<column_settings{.first = 2, .count = 2}>>, shape{3, 2, 5}>();
+}
+
 TEST_CASE_TEMPLATE("the gradient of an embedding has the bits of sums in the order of the samples", T, float, double) {
   const auto any = [](int rows) { return [rows](int i) { return int(std::abs(test::number(1, std::size_t(i))) * rows); }; };
   SUBCASE("blocks that own several rows, many of which no index names") {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cmath>
 #include <strata/cuda/kernels/gradients.hpp>
+#include <strata/layers/columns.hpp>
 #include <strata/layers/concat.hpp>
 #include <strata/layers/dropout.hpp>
 #include <strata/layers/elementwise_join.hpp>
@@ -87,6 +88,25 @@ struct take_branch {
   const T* dy;
   gradient_place<T> dx;
   constexpr void operator()(long i) const { dx.store(i, dy[i / C * All + First + i % C]); }
+};
+
+template <column_settings S, class T, int All>
+struct take_columns {
+  const T* x;
+  T* y;
+  constexpr void operator()(long i) const { y[i] = x[i / S.count * All + S.first + i % S.count]; }
+};
+template <column_settings S, class T, int All>
+struct columns_gradient {
+  const T* dy;
+  gradient_place<T> dx;
+  constexpr void operator()(long i) const {
+    const long column = i % All - S.first;
+    if (column >= 0 && column < S.count)
+      dx.store(i, dy[i / All * S.count + column]);
+    else if (!dx.adds)
+      dx.store(i, T{});
+  }
 };
 
 template <class T, int C>
@@ -279,6 +299,23 @@ struct kernel<cuda, normalization, P, In> : kernel_defaults {
     const auto dx = machine::gradient_place<T>::of_input(o, 0);
     if (dx.is_wanted())
       machine::for_each_index(q, long{o.count} * In.size(), machine::normalize_gradient<T, In.last()>{o.dy, o.w[1], dx});
+  }
+};
+
+/// x: (count, ..., C); y: (count, ..., S.count).
+template <column_settings S, class P, shape In>
+struct kernel<cuda, column_slice<S>, P, In> : kernel_defaults {
+  using T = typename P::value_type;
+  static constexpr bool reads_input = false;
+
+  static void forward(machine::queue q, const operands<T>& o) {
+    constexpr long size = column_slice<S>::output_shape(In).value.size();
+    machine::for_each_index(q, o.count * size, machine::take_columns<S, T, In.last()>{o.x[0], o.y});
+  }
+  static void backward(machine::queue q, const operands<T>& o) {
+    const auto dx = machine::gradient_place<T>::of_input(o, 0);
+    if (dx.is_wanted())
+      machine::for_each_index(q, long{o.count} * In.size(), machine::columns_gradient<S, T, In.last()>{o.dy, dx});
   }
 };
 

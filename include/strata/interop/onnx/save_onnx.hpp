@@ -118,6 +118,7 @@ class network_writer {
       return convolution({.filters = whole(0), .kernel_height = 1, .kernel_width = 1}, "pointwise_kernel");
     if (is == "transposed_convolution") return transposed_convolution();
     if (is == "lookup") return add("Gather", {parameter("embeddings", {whole(0), whole(1)}), add("Cast", {x()}, {{"to", 7}})});
+    if (is == "column_slice") return column_slice();
     if (is == "max_pooling") return pooling("MaxPool", {});
     if (is == "average_pooling") return pooling("AveragePool", {{"count_include_pad", 0}});
     if (is == "global_average_pooling2d") return global_pooling("ReduceMean");
@@ -218,6 +219,12 @@ class network_writer {
              {"output_padding", std::vector<std::int64_t>{cut(-below), cut(-right)}}}));
   }
 
+  std::string column_slice() {
+    const auto one_number = [&](const char* what, std::int64_t value) {
+      return graph_.constant(name() + what, std::vector<std::int64_t>{value});
+    };
+    return add("Slice", {x(), one_number("/begin", whole(0)), one_number("/end", whole(0) + whole(1)), one_number("/axis", -1)});
+  }
   std::string pooling(const char* type, std::vector<attribute> attributes) {
     const pool_settings s{whole(0), whole(1), whole(2), whole(3), whole(4) != 0};
     const window_axis vertical = s.vertical(in()), horizontal = s.horizontal(in());

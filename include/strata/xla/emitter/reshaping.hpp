@@ -1,5 +1,6 @@
-// Operations that move elements: padding, enlarging, joins, looking up rows.
+// Operations that move elements: padding, enlarging, joins, columns, looking up rows.
 #pragma once
+#include <strata/layers/columns.hpp>
 #include <strata/layers/concat.hpp>
 #include <strata/layers/elementwise_join.hpp>
 #include <strata/layers/embedding.hpp>
@@ -15,6 +16,8 @@ tensor zero_padding_forward(operation_call& c, const padding_settings& s);
 void zero_padding_backward(operation_call& c, const padding_settings& s);
 tensor up_sampling_forward(operation_call& c, const up_sampling_settings& s);
 void up_sampling_backward(operation_call& c, const up_sampling_settings& s);
+tensor columns_forward(operation_call& c, const column_settings& s);
+void columns_backward(operation_call& c, const column_settings& s);
 }  // namespace detail
 
 template <padding_settings S>
@@ -27,6 +30,12 @@ template <up_sampling_settings S>
 struct emission<up_sampling<S>> {
   static tensor forward(operation_call& c) { return detail::up_sampling_forward(c, S); }
   static void backward(operation_call& c) { detail::up_sampling_backward(c, S); }
+};
+
+template <column_settings S>
+struct emission<column_slice<S>> {
+  static tensor forward(operation_call& c) { return detail::columns_forward(c, S); }
+  static void backward(operation_call& c) { detail::columns_backward(c, S); }
 };
 
 /// Joins of one element of each branch are traced.

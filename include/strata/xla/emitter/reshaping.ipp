@@ -46,6 +46,17 @@ STRATA_FUNCTION void up_sampling_backward(operation_call& c, const up_sampling_s
   c.set_dx(along_axis(along_axis(c.dy, down, 1, of), across, 2, of));
 }
 
+STRATA_FUNCTION tensor columns_forward(operation_call& c, const column_settings& s) {
+  extents begin(c.out.size()), end = c.out;
+  begin.back() = s.first, end.back() = s.first + s.count;
+  return slice(c.x[0], begin, end);
+}
+STRATA_FUNCTION void columns_backward(operation_call& c, const column_settings& s) {
+  extents low(c.out.size()), high(c.out.size());
+  low.back() = s.first, high.back() = c.x[0].extents().back() - s.first - s.count;
+  c.set_dx(pad(c.dy, low, high, extents(c.out.size())));
+}
+
 }  // namespace detail
 
 STRATA_FUNCTION tensor emission<stack_of_branches>::forward(operation_call& c) { return concatenate(c.x, c.x[0].rank() - 1); }
