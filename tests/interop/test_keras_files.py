@@ -320,6 +320,7 @@ def options_by_shape():
         "whole_noise": after(image, layers.Dropout(0.5, noise_shape=(None, 6, None, 2)), layers.Flatten(), layers.Dropout(0.5, noise_shape=(None, 72))),
         "uneven": after((9, 8, 2), conv(4, (3, 2), strides=(2, 1), padding="same"), layers.MaxPooling2D((2, 3), strides=(1, 2)), layers.ZeroPadding2D((1, 2)),
                         layers.ZeroPadding2D(((0, 1), (2, 0))), layers.UpSampling2D((1, 2)), layers.Conv2DTranspose(3, 3, strides=(1, 2)), layers.AveragePooling2D(2, padding="same")),
+        "kept_axes": after(image, layers.GlobalAveragePooling2D(keepdims=True), conv(4, 1), layers.Flatten(), layers.Reshape((2, 2)), layers.GlobalMaxPooling1D(keepdims=True), layers.Flatten()),
         "separated": after((9, 8, 2), layers.DepthwiseConv2D((3, 2), strides=2, padding="same", depth_multiplier=2, activation="hard_silu", depthwise_regularizer="l2"),
                            layers.SeparableConv2D(4, 3, dilation_rate=2, padding="same", use_bias=False, pointwise_initializer="he_normal"), layers.Activation("hard_sigmoid")),
         "written_as_sums": keras.Model(start := keras.Input(row), layers.Dense(8)(start) * start - layers.Dense(8)(start)),

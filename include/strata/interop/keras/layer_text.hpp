@@ -232,14 +232,16 @@ class layer_writer {
     }
     if (k == "GlobalAveragePooling2D" || k == "GlobalMaxPooling2D" || k == "GlobalAveragePooling1D" ||
         k == "GlobalMaxPooling1D") {
-      if (c.value("keepdims", false)) unknown("there is no option keepdims: add reshape");
       const bool of_rows = k.ends_with("1D");
       gives([&](shape in) {
         const expected_shape image = of_rows ? detail::one_column::output_shape(in) : in;
         return image.refused ? image : detail::channels_of_image(image.value);
       });
-      return std::string(k.find("Max") != std::string::npos ? "global_max_pool" : "global_average_pool") +
-             (of_rows ? "1d" : "2d");
+      std::string pooled =
+          std::string(k.find("Max") != std::string::npos ? "global_max_pool" : "global_average_pool") + (of_rows ? "1d" : "2d");
+      if (!c.value("keepdims", false) || !made_) return pooled;
+      made_ = of_rows ? shape{1, made_->d0} : shape{1, 1, made_->d0};
+      return pooled + ", reshape<" + extents_of(*made_) + ">";
     }
     if (k == "BatchNormalization" || k == "LayerNormalization") {
       const bool of_batch = k == "BatchNormalization";
