@@ -179,7 +179,7 @@ tested_operation operation_on() {
                       .saved = K::saved,
                       .scratch = K::scratch + rows * K::scratch_per_sample,
                       .statistics = K::statistics,
-                      .only_trains = info_of<Operation>.only_trains};
+                      .only_trains = info_of<Operation>.traits.only_trains};
   for (const parameter& p : parameters_of<Operation>(in[0])) op.parameters.push_back(p);
   return op;
 }

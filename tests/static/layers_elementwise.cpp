@@ -34,7 +34,7 @@ static_assert(refuses<activation<dense<3>>>({3}, activation_takes_an_activation)
 static_assert(refuses<activation<int>>({3}, activation_takes_an_activation));
 static_assert(!activation_operation<flatten> && !activation_operation<dense<3>> && !activation_operation<int>);
 static_assert(gives<activation<linear>>({2, 3}, {2, 3}));
-static_assert(info_of<linear>.is_view && !info_of<relu>.is_view);
+static_assert(info_of<linear>.traits.is_view && !info_of<relu>.traits.is_view);
 static_assert(std::is_same_v<operations_of<dense<4, linear>>, operations_of<dense<4>>>);  // it costs nothing
 static_assert(well_used<dense<4, linear>>() && misused<dense<4, linear, relu>>(1, a_layer_takes_one_activation));
 
@@ -44,10 +44,10 @@ static_assert(refuses<dropout<1_r>>({3}, dropout_rate_must_be_below_1));
 static_assert(refuses<dropout<50_r>>({3}, dropout_rate_must_be_below_1));
 static_assert(refuses<dropout<decimal(-1, -1)>>({3}, dropout_rate_must_be_below_1));
 
-static_assert(called<flatten>("flatten", "Flatten") && info_of<flatten>.is_view);
+static_assert(called<flatten>("flatten", "Flatten") && info_of<flatten>.traits.is_view);
 static_assert(gives<flatten>({3, 4, 5}, {60}) && gives<flatten>({7}, {7}));
 
-static_assert(called<reshape<4>>("reshape", "Reshape") && info_of<reshape<4>>.is_view);
+static_assert(called<reshape<4>>("reshape", "Reshape") && info_of<reshape<4>>.traits.is_view);
 static_assert(gives<reshape<5, 4, 3>>({3, 4, 5}, {5, 4, 3}) && gives<reshape<60>>({3, 4, 5}, {60}) &&
               gives<reshape<1, 1, 7, 1>>({7}, {1, 1, 7, 1}));
 static_assert(gives<reshape<-1>>({3, 4, 5}, {60}) && gives<reshape<6, -1>>({3, 4, 5}, {6, 10}) &&

@@ -11,8 +11,8 @@ static_assert(called<batch_norm<>>("batch_normalization", "BatchNormalization"))
 static_assert(called<layer_norm<>>("layer_normalization", "LayerNormalization"));
 static_assert(gives<batch_norm<>>({28, 28, 3}, {28, 28, 3}) && gives<batch_norm<>>({7}, {7}));
 static_assert(gives<layer_norm<>>({28, 28, 3}, {28, 28, 3}) && gives<layer_norm<>>({7}, {7}));
-static_assert(info_of<detail::at_t<0, operations_of<batch_norm<>>>>.whole_batch &&
-              !info_of<detail::at_t<0, operations_of<layer_norm<>>>>.whole_batch);
+static_assert(info_of<detail::at_t<0, operations_of<batch_norm<>>>>.traits.whole_batch &&
+              !info_of<detail::at_t<0, operations_of<layer_norm<>>>>.traits.whole_batch);
 
 static_assert(std::is_same_v<operations_of<batch_norm<>>, operations_of<batch_norm<epsilon<0.001_r>, momentum<0.99_r>>>>);
 static_assert(!std::is_same_v<operations_of<batch_norm<>>, operations_of<batch_norm<momentum<0.9_r>>>>);

@@ -50,7 +50,7 @@ results<T> run(int count, bool probabilities, bool adds, bool weighted) {
 /// Whether numbers below 0 or above 1 make no sense as predictions.
 template <class L>
 inline constexpr bool wants_probabilities =
-    detail::range_taken_by<L>() == value_range::from_0_to_1 || detail::range_taken_by<L>() == value_range::distribution ||
+    traits_of<L>.takes == value_range::from_0_to_1 || traits_of<L>.takes == value_range::distribution ||
     std::string_view(L::name) == "poisson" || std::string_view(L::name) == "kl_divergence";
 
 template <class T, class L, int N, class Before = void>

@@ -18,7 +18,7 @@ struct penalty {
   constexpr bool empty() const { return l1 == 0 && l2 == 0; }
 };
 
-/// Which numbers an operation makes, or a loss takes, as far as it is known.
+/// Which elements an operation makes, or a loss takes, as far as it is known.
 enum class value_range {
   unknown,
   those_of_its_input,
@@ -50,26 +50,32 @@ inline constexpr bool has_parameters_in_an_array<Op> = requires(shape in, parame
 };
 }  // namespace detail
 
+/// What is known of an operation besides its shapes. It names what differs from the defaults, which are always safe:
+/// `static constexpr operation_traits traits{.elementwise = true};`
+struct operation_traits {
+  bool whole_batch = false;     // it needs statistics of the whole global batch (batch normalisation)
+  bool folds = false;           // in inference a kernel may compute it together with the operation before it
+  bool is_view = false;         // the output is the input's memory under another shape
+  bool only_trains = false;     // in inference it is the identity (dropout)
+  bool elementwise = false;     // an element of the output depends only on that element of the input (sigmoid)
+  bool over_last_axis = false;  // a row along the last axis depends only on that row of the input (softmax)
+  bool shares_kernel = false;   // computed by one kernel with the operation before it, its gradients may have other bits than
+                                // computed by two (max pooling)
+  bool looks_up = false;        // the values of the batch are row indices of its one parameter (embedding)
+  int first_column = -1;        // the output is some columns of the input, the last axis, from this one on
+  value_range makes = value_range::unknown;  // which elements it makes
+  value_range takes = value_range::unknown;  // which elements a loss takes; the trainer refuses a network that makes others
+};
+
 /// Has one input or, for a join, several. Optional members:
+///   `static constexpr operation_traits traits`
 ///   `parameters(shape in)` -> std::array<parameter, N>
-///   `static constexpr bool whole_batch = true`  it needs statistics of the whole global batch (batch normalisation)
-///   `static constexpr bool folds = true`        in inference a kernel may compute it together with the operation before it
 ///   `using when_frozen = ...`                   what it is in a frozen layer, if not itself (frozen_operation)
-///   `static constexpr bool is_view = true`      the output is the input's memory under another shape
-///   `static constexpr bool only_trains = true`  in inference it is the identity (dropout)
-///   `static constexpr bool elementwise = true`  an element of the output depends only on that element of the input (sigmoid)
-///   `static constexpr bool over_last_axis = true`  a row along the last axis depends only on that row of the input (softmax)
-///   `static constexpr bool shares_kernel = true`  computed by one kernel with the operation before it, its gradients may have
-///                                               other bits than computed by two (max pooling)
-///   `static constexpr value_range makes`        which numbers it makes; of views and dropout those of its input
-///   `static constexpr value_range takes`        which numbers a loss takes; the trainer refuses a network that makes others
 ///   `static constexpr label_kind labels`        it is a loss: an output of the network ends with it (loss_function)
 ///   `static constexpr long multiply_adds(shape in)`  how many it needs for a sample; profiles derive rates from it
-///   `template <shape In> using computed_as = ...`  the operation whose kernels compute it for inputs of that shape, with the
-///   same
-///                                               elements of parameters (a depthwise convolution, as one with groups)
-///   `static constexpr bool looks_up = true`     the values of the batch are row indices of its one parameter (embedding)
-///   `static constexpr int first_column`         the output is some columns of the input, the last axis, from this one on
+///   `template <shape In> using computed_as = ...`  the operation whose kernels compute it for inputs of that shape,
+///                                               with the same elements of parameters (a depthwise convolution, as one with
+///                                               groups)
 template <class Op>
 concept operation = requires {
   { Op::name } -> std::convertible_to<const char*>;
@@ -128,59 +134,26 @@ constexpr auto parameters_of(shape in) {
     return std::array<parameter, 0>{};
 }
 
+/// Those of an operation, or the defaults.
+template <class Op>
+inline constexpr operation_traits traits_of{};
+template <class Op>
+  requires requires { Op::traits; }
+inline constexpr operation_traits traits_of<Op> = Op::traits;
+
 /// An operation with its type erased: what the constexpr passes read.
 struct operation_info {
   const char* name;
   expected_shape (*output_shape)(std::span<const shape>);
   int (*parameters)(shape in, parameter* out);  // returns how many
   long (*multiply_adds)(shape in);              // null: not known, or none
-  bool whole_batch, folds, is_view, only_trains, looks_up, elementwise, over_last_axis, shares_kernel, is_loss;
-  value_range makes, takes;
-  int first_column;  // -1: it is no slice of columns
+  operation_traits traits;
+  bool is_loss;
 };
 
 namespace detail {
 template <class Op>
-inline constexpr bool is_whole_batch = requires { requires Op::whole_batch; };
-template <class Op>
-inline constexpr bool is_folding = requires { requires Op::folds; };
-template <class Op>
-inline constexpr bool is_view_operation = requires { requires Op::is_view; };
-template <class Op>
-inline constexpr bool is_only_for_training = requires { requires Op::only_trains; };
-template <class Op>
-inline constexpr bool is_look_up = requires { requires Op::looks_up; };
-template <class Op>
-inline constexpr bool is_elementwise = requires { requires Op::elementwise; };
-template <class Op>
-inline constexpr bool is_over_last_axis = requires { requires Op::over_last_axis; };
-template <class Op>
-inline constexpr bool is_sharing_kernel = requires { requires Op::shares_kernel; };
-template <class Op>
 inline constexpr bool is_loss_operation = requires { Op::labels; };
-
-template <class Op>
-constexpr value_range range_made_by() {
-  if constexpr (requires { Op::makes; })
-    return Op::makes;
-  else
-    return is_view_operation<Op> || is_only_for_training<Op> ? value_range::those_of_its_input : value_range::unknown;
-}
-template <class Op>
-constexpr value_range range_taken_by() {
-  if constexpr (requires { Op::takes; })
-    return Op::takes;
-  else
-    return value_range::unknown;
-}
-
-template <class Op>
-constexpr int first_column_of() {
-  if constexpr (requires { Op::first_column; })
-    return Op::first_column;
-  else
-    return -1;
-}
 
 template <class Op>
 constexpr expected_shape output_shape_of(std::span<const shape> in) {
@@ -219,18 +192,8 @@ inline constexpr operation_info info_of<Op> = {
     .output_shape = detail::output_shape_of<Op>,
     .parameters = detail::write_parameters_of<Op>,
     .multiply_adds = detail::multiply_adds_of<Op>(),
-    .whole_batch = detail::is_whole_batch<Op>,
-    .folds = detail::is_folding<Op>,
-    .is_view = detail::is_view_operation<Op>,
-    .only_trains = detail::is_only_for_training<Op>,
-    .looks_up = detail::is_look_up<Op>,
-    .elementwise = detail::is_elementwise<Op>,
-    .over_last_axis = detail::is_over_last_axis<Op>,
-    .shares_kernel = detail::is_sharing_kernel<Op>,
+    .traits = traits_of<Op>,
     .is_loss = detail::is_loss_operation<Op>,
-    .makes = detail::range_made_by<Op>(),
-    .takes = detail::range_taken_by<Op>(),
-    .first_column = detail::first_column_of<Op>(),
 };
 
 }  // namespace strata

@@ -5,6 +5,7 @@
 #include <strata/base/reason.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
+#include <strata/optimizers/optimizer_traits.hpp>
 #include <strata/optimizers/parameter_norms.hpp>
 #include <type_traits>
 #include <utility>
@@ -158,8 +159,7 @@ using optimizer_verdict = decltype(requirements_of_optimizer<O>());
 ///   `with_rule<T>(step, rate, f)`  calls f(rule) with the optimizer_rule of this step (from 0), which takes all slots
 ///   `settings()`      optional: its further settings as a range of optimizer_setting; they must be the same in all processes
 ///   `needs_norms()`   optional: true if the rule is a parameterwise_rule or a factored_rule
-///   `needs_whole_matrices`  optional: a static constant, true if the rule is a factored_rule
-///   `averages_weights`  optional: a static constant, true if it keeps averages of the weights
+///   `traits`          optional: optimizer_traits
 /// Clipping and decoupled weight decay come before the rule; the engine does them.
 template <class O>
 concept optimizer = std::same_as<detail::optimizer_verdict<O>, detail::no_complaint>;
@@ -179,14 +179,6 @@ template <class O>
 concept norm_optimizer = requires(const O& o) {
   { o.needs_norms() } -> std::same_as<bool>;
 };
-
-/// Whether the optimizer keeps averages of the weights, as ema does.
-template <class O>
-concept averaging_optimizer = requires { requires O::averages_weights; };
-
-/// Whether what the optimizer keeps for a matrix cannot be divided among processes.
-template <class O>
-concept whole_matrix_optimizer = requires { requires O::needs_whole_matrices; };
 
 /// Whether the rule of an optimizer needs norms of whole parameters, however it clips gradients.
 template <optimizer O>

@@ -13,11 +13,10 @@ inline constexpr reason elu_alpha_must_not_be_negative{"the alpha of elu must be
 namespace detail {
 struct keeps_shape {
   using is_activation = void;
-  static constexpr value_range makes = value_range::real;
   static constexpr expected_shape output_shape(shape in) { return in; }
 };
 struct elementwise_function : keeps_shape {
-  static constexpr bool elementwise = true;
+  static constexpr operation_traits traits{.elementwise = true, .makes = value_range::real};
 };
 }  // namespace detail
 
@@ -26,8 +25,7 @@ struct elementwise_function : keeps_shape {
 /// x: the identity. activation<linear> at the end of a network says that its predictions go to the loss as they are.
 struct linear : detail::keeps_shape {
   static constexpr auto name = "linear";
-  static constexpr value_range makes = value_range::unknown;
-  static constexpr bool is_view = true;
+  static constexpr operation_traits traits{.is_view = true};
 };
 
 /// max(x, 0); the slope at 0 is 0.
@@ -96,7 +94,7 @@ struct hard_silu : detail::elementwise_function {
 /// 1 / (1 + exp(-x))
 struct sigmoid : detail::elementwise_function {
   static constexpr auto name = "sigmoid";
-  static constexpr value_range makes = value_range::from_0_to_1;
+  static constexpr operation_traits traits{.elementwise = true, .makes = value_range::from_0_to_1};
 };
 
 /// tanh(x). A type strata::tanh would make each call of the C library's ::tanh ambiguous after `using namespace strata`.
@@ -107,7 +105,7 @@ struct tanh_activation : detail::elementwise_function {
 /// log(1 + exp(x))
 struct softplus : detail::elementwise_function {
   static constexpr auto name = "softplus";
-  static constexpr value_range makes = value_range::unknown;
+  static constexpr operation_traits traits{.elementwise = true};
 };
 
 /// x / (1 + |x|)
@@ -118,8 +116,7 @@ struct softsign : detail::elementwise_function {
 /// exp(x_i) / sum_j exp(x_j) over the last axis
 struct softmax : detail::keeps_shape {
   static constexpr auto name = "softmax";
-  static constexpr value_range makes = value_range::distribution;
-  static constexpr bool over_last_axis = true;
+  static constexpr operation_traits traits{.over_last_axis = true, .makes = value_range::distribution};
 };
 
 }  // namespace strata

@@ -10,7 +10,7 @@ namespace strata {
 template <pool_settings S>
 struct average_pooling {
   static constexpr auto name = "average_pooling";
-  static constexpr value_range makes = value_range::those_of_its_input;
+  static constexpr operation_traits traits{.makes = value_range::those_of_its_input};
   static constexpr expected_shape output_shape(shape in) { return S.output_shape(in); }
 };
 

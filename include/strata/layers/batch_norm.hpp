@@ -24,8 +24,7 @@ struct batch_norm_settings {
 template <batch_norm_settings S>
 struct batch_normalization {
   static constexpr auto name = "batch_normalization";
-  static constexpr value_range makes = value_range::real;
-  static constexpr bool whole_batch = !S.frozen, folds = true;
+  static constexpr operation_traits traits{.whole_batch = !S.frozen, .folds = true, .makes = value_range::real};
   using when_frozen = batch_normalization<S.when_frozen()>;
 
   static constexpr expected_shape output_shape(shape in) {

@@ -25,7 +25,7 @@ struct column_settings {
 template <column_settings S>
 struct column_slice {
   static constexpr auto name = "column_slice";
-  static constexpr int first_column = S.first;
+  static constexpr operation_traits traits{.first_column = S.first};
   static constexpr expected_shape output_shape(shape in) { return S.output_shape(in); }
 };
 

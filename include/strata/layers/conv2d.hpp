@@ -55,7 +55,7 @@ struct conv_settings {
 template <conv_settings S>
 struct convolution {
   static constexpr auto name = "convolution";
-  static constexpr value_range makes = value_range::real;
+  static constexpr operation_traits traits{.makes = value_range::real};
 
   static constexpr window_axis vertical(shape in) { return S.vertical(in); }
   static constexpr window_axis horizontal(shape in) { return S.horizontal(in); }

@@ -55,7 +55,7 @@ struct transposed_conv_settings {
 template <transposed_conv_settings S>
 struct transposed_convolution {
   static constexpr auto name = "transposed_convolution";
-  static constexpr value_range makes = value_range::real;
+  static constexpr operation_traits traits{.makes = value_range::real};
 
   static constexpr expected_shape output_shape(shape in) { return S.output_shape(in); }
   static constexpr auto parameters(shape in) {

@@ -33,7 +33,7 @@ struct dense_settings {
 template <dense_settings S>
 struct affine {
   static constexpr auto name = "affine";
-  static constexpr value_range makes = value_range::real;
+  static constexpr operation_traits traits{.makes = value_range::real};
 
   static constexpr expected_shape output_shape(shape in) { return S.output_shape(in); }
   static constexpr long multiply_adds(shape in) { return long(in[0]) * S.units; }

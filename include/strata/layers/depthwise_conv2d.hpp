@@ -43,7 +43,7 @@ struct depthwise_settings {
 template <depthwise_settings S>
 struct depthwise_convolution {
   static constexpr auto name = "depthwise_convolution";
-  static constexpr value_range makes = value_range::real;
+  static constexpr operation_traits traits{.makes = value_range::real};
   template <shape In>
   using computed_as = convolution<S.on(In)>;
 

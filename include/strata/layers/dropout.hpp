@@ -16,7 +16,7 @@ inline constexpr reason dropout_rate_must_be_below_1{
 template <decimal Rate>
 struct dropout {
   static constexpr auto name = "dropout", class_name = "Dropout";
-  static constexpr bool only_trains = true;
+  static constexpr operation_traits traits{.only_trains = true, .makes = value_range::those_of_its_input};
   static constexpr double rate = Rate.value();
 
   static constexpr expected_shape output_shape(shape in) {

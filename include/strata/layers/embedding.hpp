@@ -35,7 +35,7 @@ struct embedding_settings {
 template <embedding_settings S>
 struct lookup {
   static constexpr auto name = "lookup";
-  static constexpr bool looks_up = true;
+  static constexpr operation_traits traits{.looks_up = true};
 
   static constexpr expected_shape output_shape(shape in) { return S.output_shape(in); }
   static constexpr auto parameters(shape) {

@@ -12,7 +12,7 @@ namespace detail {
 /// in: (N, C)  out: (N, 1, C): a sequence as an image of one column.
 struct one_column {
   static constexpr auto name = "one_column";
-  static constexpr bool is_view = true;
+  static constexpr operation_traits traits{.is_view = true, .makes = value_range::those_of_its_input};
   static constexpr expected_shape output_shape(shape in) {
     if (in.rank() != 2) return global_pooling_takes_steps_channels;
     return shape{in[0], 1, in[1]};
@@ -23,7 +23,6 @@ struct one_column {
 /// The mean of each channel.  in: (N, C)  out: (C)   https://keras.io/api/layers/pooling_layers/global_average_pooling1d
 struct global_average_pool1d {
   static constexpr auto name = "global_average_pooling1d", class_name = "GlobalAveragePooling1D";
-  static constexpr value_range makes = value_range::those_of_its_input;
   using operations = type_list<detail::one_column, global_average_pool2d>;
 };
 
@@ -31,7 +30,6 @@ struct global_average_pool1d {
 /// https://keras.io/api/layers/pooling_layers/global_max_pooling1d
 struct global_max_pool1d {
   static constexpr auto name = "global_max_pooling1d", class_name = "GlobalMaxPooling1D";
-  static constexpr value_range makes = value_range::those_of_its_input;
   using operations = type_list<detail::one_column, global_max_pool2d>;
 };
 

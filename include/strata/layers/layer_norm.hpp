@@ -14,7 +14,7 @@ struct layer_norm_settings {
 template <layer_norm_settings S>
 struct layer_normalization {
   static constexpr auto name = "layer_normalization";
-  static constexpr value_range makes = value_range::real;
+  static constexpr operation_traits traits{.makes = value_range::real};
 
   static constexpr expected_shape output_shape(shape in) {
     if (!detail::is_positive_float(S.epsilon.value())) return normalization_epsilon_must_be_positive_and_finite_as_float;

@@ -10,8 +10,7 @@ namespace strata {
 template <pool_settings S>
 struct max_pooling {
   static constexpr auto name = "max_pooling";
-  static constexpr bool shares_kernel = true;
-  static constexpr value_range makes = value_range::those_of_its_input;
+  static constexpr operation_traits traits{.shares_kernel = true, .makes = value_range::those_of_its_input};
   static constexpr expected_shape output_shape(shape in) { return S.output_shape(in); }
 };
 

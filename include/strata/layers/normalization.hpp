@@ -12,7 +12,7 @@ namespace strata {
 /// https://keras.io/api/layers/preprocessing_layers/numerical/normalization
 struct normalization {
   static constexpr auto name = "normalization", class_name = "Normalization";
-  static constexpr value_range makes = value_range::real;
+  static constexpr operation_traits traits{.makes = value_range::real};
   static constexpr double least_variance = 1e-14;
 
   static constexpr expected_shape output_shape(shape in) {

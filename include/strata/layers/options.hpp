@@ -239,7 +239,7 @@ struct layer_options {
   }
   /// An activation with an operation of its own; `linear` needs none.
   template <class O>
-  struct is_activation : std::bool_constant<activation_operation<O> && !detail::is_view_operation<O>> {};
+  struct is_activation : std::bool_constant<activation_operation<O> && !traits_of<O>.is_view> {};
 
  public:
   using options = type_list<Options...>;

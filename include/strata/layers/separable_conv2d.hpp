@@ -15,7 +15,7 @@ struct pointwise_settings {
 template <pointwise_settings S>
 struct pointwise_convolution {
   static constexpr auto name = "pointwise_convolution";
-  static constexpr value_range makes = value_range::real;
+  static constexpr operation_traits traits{.makes = value_range::real};
   using same = convolution<conv_settings{.filters = S.filters, .kernel_height = 1, .kernel_width = 1, .bias = S.bias}>;
   template <shape>
   using computed_as = same;

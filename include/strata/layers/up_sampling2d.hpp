@@ -40,7 +40,7 @@ struct blended_pixel {
 template <up_sampling_settings S>
 struct up_sampling {
   static constexpr auto name = "up_sampling";
-  static constexpr value_range makes = value_range::those_of_its_input;
+  static constexpr operation_traits traits{.makes = value_range::those_of_its_input};
 
   static constexpr expected_shape output_shape(shape in) { return S.output_shape(in); }
   static constexpr detail::blended_pixel row(shape in, int to) {

@@ -21,7 +21,7 @@ struct binary_focal_crossentropy : layer_options<binary_focal_settings, Options.
                                    detail::element_wise<binary_focal_crossentropy<Options...>> {
   static constexpr auto name = "binary_focal_crossentropy";
   static constexpr binary_focal_settings settings = binary_focal_crossentropy::configured({});
-  static constexpr value_range takes = settings.from_logits ? value_range::real : value_range::from_0_to_1;
+  static constexpr operation_traits traits{.takes = settings.from_logits ? value_range::real : value_range::from_0_to_1};
   static constexpr expected_shape output_shape(shape in) { return detail::shape_for_focal(settings, in); }
 
   template <class M, class V = typename M::value>

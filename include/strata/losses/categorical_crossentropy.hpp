@@ -23,7 +23,7 @@ struct categorical_crossentropy : layer_options<categorical_crossentropy_setting
   static constexpr label_kind labels = label_kind::dense;
   static constexpr bool one_hot = true;  // a target is a row with the share of each class
   static constexpr categorical_crossentropy_settings settings = categorical_crossentropy::configured({});
-  static constexpr value_range takes = settings.from_logits ? value_range::real : value_range::distribution;
+  static constexpr operation_traits traits{.takes = settings.from_logits ? value_range::real : value_range::distribution};
   static constexpr double smoothing = settings.label_smoothing.value();
 
   static constexpr expected_shape output_shape(shape in) {

@@ -25,7 +25,7 @@ struct categorical_focal_crossentropy : layer_options<categorical_focal_settings
   static constexpr label_kind labels = label_kind::dense;
   static constexpr bool one_hot = true;
   static constexpr categorical_focal_settings settings = categorical_focal_crossentropy::configured({});
-  static constexpr value_range takes = settings.from_logits ? value_range::real : value_range::distribution;
+  static constexpr operation_traits traits{.takes = settings.from_logits ? value_range::real : value_range::distribution};
 
   static constexpr expected_shape output_shape(shape in) {
     return detail::shape_for_focal(settings, detail::shape_of_classes(in));

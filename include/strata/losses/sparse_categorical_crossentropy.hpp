@@ -21,7 +21,7 @@ struct sparse_categorical_crossentropy : layer_options<sparse_crossentropy_setti
   static constexpr auto name = "sparse_categorical_crossentropy";
   static constexpr label_kind labels = label_kind::sparse;
   static constexpr sparse_crossentropy_settings settings = sparse_categorical_crossentropy::configured({});
-  static constexpr value_range takes = settings.from_logits ? value_range::real : value_range::distribution;
+  static constexpr operation_traits traits{.takes = settings.from_logits ? value_range::real : value_range::distribution};
 
   static constexpr expected_shape output_shape(shape in) { return detail::shape_of_classes(in); }
 

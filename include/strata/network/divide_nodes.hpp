@@ -89,7 +89,7 @@ constexpr int reader_by_rows(const tape<N>& t, const network_division<N>& d, int
     const tape_node& next = t.nodes[i + 1];
     if (next.arity != 1 || next.input[0] != i) return -1;
     if (d.nodes[i + 1].how == division_kind::rows) return i + 1;
-    if (!next.operation->elementwise) return -1;
+    if (!next.operation->traits.elementwise) return -1;
   }
   return -1;
 }
@@ -123,7 +123,7 @@ constexpr network_division<N> divide_nodes(const tape<N>& t, const node_divisibi
     if (!by_rows && can[i].columns % ranks != 0)
       refuse(i, by_classes ? by_classes_the_number_of_ranks_divides_the_number_of_classes
                            : by_columns_the_number_of_ranks_divides_the_units_filters_or_width);
-    if (by_rows && !t.nodes[i].operation->looks_up && t.in(i).last() % ranks != 0)
+    if (by_rows && !t.nodes[i].operation->traits.looks_up && t.in(i).last() % ranks != 0)
       refuse(i, by_rows_the_number_of_ranks_divides_the_number_of_inputs);
     d.nodes[i].how = how;
   }

@@ -91,8 +91,7 @@ struct columns_of_rank {
   using input_gradient = std::conditional_t<Gathers && Descends, typename division::input_gradient, void>;
   static constexpr bool has_copy = !std::is_void_v<input_gradient>;
   static constexpr auto name = Operation::name;
-  static constexpr value_range makes = detail::range_made_by<Operation>();
-  static constexpr bool looks_up = detail::is_look_up<Operation>;
+  static constexpr operation_traits traits{.looks_up = traits_of<Operation>.looks_up, .makes = traits_of<Operation>.makes};
 
   static constexpr expected_shape output_shape(shape in) {
     const expected_shape whole = Operation::output_shape(in);
@@ -137,7 +136,7 @@ struct rows_of_rank {
   using without_bias = typename division_of<Operation>::input_gradient;
   using with_bias = typename division_of<Operation>::template part<1>;
   static constexpr auto name = Operation::name;
-  static constexpr value_range makes = detail::range_made_by<Operation>();
+  static constexpr operation_traits traits{.makes = traits_of<Operation>.makes};
 
   static constexpr expected_shape output_shape(shape in) { return Operation::output_shape(in); }
   static constexpr shape part_of_input(shape in) { return IsPart ? in : detail::with_last(in, in.last() / Ranks); }
@@ -154,7 +153,7 @@ template <embedding_settings S, int Ranks, bool IsPart, bool Descends>
 struct rows_of_rank<lookup<S>, Ranks, IsPart, Descends> {
   static constexpr embedding_settings part{detail::part_of_axis(S.rows, Ranks), S.width};
   static constexpr auto name = lookup<S>::name;
-  static constexpr bool looks_up = true;
+  static constexpr operation_traits traits{.looks_up = true};
 
   static constexpr expected_shape output_shape(shape in) { return lookup<S>::output_shape(in); }
   static constexpr auto parameters(shape in) { return lookup<part>::parameters(in); }
@@ -169,7 +168,7 @@ template <class Operation, int Ranks, bool Descends>
 struct classes_of_rank {
   using part = typename division_of<Operation>::template part<Ranks>;
   static constexpr auto name = Operation::name;
-  static constexpr value_range makes = detail::range_made_by<Operation>();
+  static constexpr operation_traits traits{.makes = traits_of<Operation>.makes};
   static constexpr int classes = division_of<Operation>::columns / Ranks;
 
   static constexpr expected_shape output_shape(shape in) { return Operation::output_shape(in); }

@@ -36,10 +36,10 @@ constexpr range_complaint complaint_about_range(const tape<N>& t) {
   const tape_ends ends = ends_of(t);
   for (int k = 0; k < ends.output_count; ++k) {
     int last = t.nodes[ends.losses[k]].input[0];
-    while (!t.nodes[last].is_input() && t.nodes[last].operation->makes == value_range::those_of_its_input)
+    while (!t.nodes[last].is_input() && t.nodes[last].operation->traits.makes == value_range::those_of_its_input)
       last = t.nodes[last].input[0];
     if (t.nodes[last].is_input()) continue;
-    const value_range made = t.nodes[last].operation->makes, taken = t.nodes[ends.losses[k]].operation->takes;
+    const value_range made = t.nodes[last].operation->traits.makes, taken = t.nodes[ends.losses[k]].operation->traits.takes;
     const bool probabilities = made == value_range::from_0_to_1 || made == value_range::distribution;
     if (made == value_range::distribution && t.nodes[last].out.last() == 1)
       return {last, &softmax_of_one_unit_is_always_1_use_sigmoid_or_allow_it_by_activation_linear};

@@ -70,10 +70,10 @@ constexpr part_of_input input_of_node(const tape_node* nodes, int id) {
   bool has_columns = false;
   while (!nodes[id].is_input()) {
     const tape_node& node = nodes[id];
-    const int first = node.operation->first_column;
+    const int first = node.operation->traits.first_column;
     if (first >= 0 && !has_columns)
       has_columns = true, part.all = nodes[node.input[0]].out.last(), part.first = first, part.count = node.out.last();
-    else if (!node.operation->is_view)
+    else if (!node.operation->traits.is_view)
       return {};
     id = node.input[0];
   }
@@ -158,7 +158,7 @@ struct recorder {
     n.out = out.value;
     if (out.refused)
       *failed = {id, out.why, received, here, false, n.arity > 1 ? in[0] : out.value};
-    else if (operation.looks_up && !input_of_node(nodes, n.input[0]).exists())
+    else if (operation.traits.looks_up && !input_of_node(nodes, n.input[0]).exists())
       *failed = {id, &embedding_takes_the_row_indices_of_the_batch, received, here, false};
     return id;
   }

@@ -13,7 +13,7 @@ constexpr long count_multiply_adds(const tape<N>& t, const parameter_layout<Coun
   long sum = 0;
   for (int s = 0; s < Count; ++s) {
     const tape_node& n = t.nodes[l.slots[s].node];
-    if (n.operation->looks_up) continue;
+    if (n.operation->traits.looks_up) continue;
     const shape in = t.in(l.slots[s].node), &out = n.out;
     const int positions = std::min(in.size() / in.last(), out.size() / out.last());
     if (l.slots[s].what.extents.rank() > 1) sum += long(l.slots[s].what.extents.size()) * positions;

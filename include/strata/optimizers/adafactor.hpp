@@ -6,6 +6,7 @@
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 #include <strata/optimizers/learning_rate.hpp>
+#include <strata/optimizers/optimizer_traits.hpp>
 #include <strata/optimizers/parameter_norms.hpp>
 #include <strata/optimizers/setting.hpp>
 #include <strata/optimizers/validation.hpp>
@@ -62,7 +63,7 @@ struct adafactor {
   /// The moments.
   static constexpr int slots() { return 1; }
   static constexpr bool needs_norms() { return true; }
-  static constexpr bool needs_whole_matrices = true;
+  static constexpr optimizer_traits traits{.needs_whole_matrices = true};
 
   /// The settings that not every optimizer has: processes that train together compare them.
   std::array<optimizer_setting, 4> settings() const {

@@ -102,7 +102,8 @@ constexpr std::size_t count_settings() {
 template <optimizer Optimizer>
 struct ema {
   static constexpr const char* name = detail::name_of_ema<Optimizer>.data();
-  static constexpr bool needs_whole_matrices = whole_matrix_optimizer<Optimizer>, averages_weights = true;
+  static constexpr optimizer_traits traits{.needs_whole_matrices = traits_of_optimizer<Optimizer>.needs_whole_matrices,
+                                           .averages_weights = true};
 
   Optimizer of;
   double momentum;

@@ -31,7 +31,7 @@ namespace detail {
 template <int N>
 constexpr int first_whole_batch_node(const tape<N>& t) {
   for (int i = 1; i < N; ++i)
-    if (t.nodes[i].operation->whole_batch) return i;
+    if (t.nodes[i].operation->traits.whole_batch) return i;
   return -1;
 }
 

@@ -51,7 +51,7 @@ struct chain_type<Items, First, std::integer_sequence<int, 0>> {
 /// Whether views lie between the first and the last of these nodes, so that they are an operation, views and the loss.
 template <int N>
 constexpr bool has_views(const tape<N>& t, int first, int count) {
-  return count > 1 && t.nodes[first + 1].operation->is_view;
+  return count > 1 && t.nodes[first + 1].operation->traits.is_view;
 }
 
 template <class Program, class Backend, int First, int Count,
@@ -203,7 +203,7 @@ inline constexpr bool infers_differently = [] {
   constexpr const auto& t = tape_of<typename Program::items>;
   if (t.well_shaped())
     for (const tape_node& n : t.nodes)
-      if (n.operation->whole_batch || n.operation->folds || n.operation->only_trains) return true;
+      if (n.operation->traits.whole_batch || n.operation->traits.folds || n.operation->traits.only_trains) return true;
   return false;
 }();
 

@@ -103,12 +103,14 @@ struct plan {
 }  // namespace detail
 
 constexpr bool is_view(const operation_info& operation, purpose why) {
-  return operation.is_view || (why == purpose::inference && operation.only_trains);
+  return operation.traits.is_view || (why == purpose::inference && operation.traits.only_trains);
 }
 /// Whether no kernel may compute it together with the operation before it: what `folds` is fused in inference only.
-constexpr bool begins_chain(const operation_info& operation, purpose why) { return operation.folds && why == purpose::training; }
+constexpr bool begins_chain(const operation_info& operation, purpose why) {
+  return operation.traits.folds && why == purpose::training;
+}
 constexpr bool opens_segment(const operation_info& operation, purpose why) {
-  return operation.whole_batch && why == purpose::training;
+  return operation.traits.whole_batch && why == purpose::training;
 }
 
 /// The length of the longest chain of operations from a node on, in which each operation is the only reader of the one before.
@@ -134,9 +136,10 @@ constexpr int operation_before_loss(const detail::tape<N>& t, int loss) {
   do {
     if (t.nodes[i].input[0] != i - 1 || t.nodes[i - 1].consumers != 1) return 0;
     --i;
-  } while (i > 0 && t.nodes[i].operation->is_view);
+  } while (i > 0 && t.nodes[i].operation->traits.is_view);
   const operation_info& operation = *t.nodes[i].operation;
-  const bool commutes = operation.elementwise || (operation.over_last_axis && t.nodes[i].out.last() == t.in(loss).last());
+  const bool commutes =
+      operation.traits.elementwise || (operation.traits.over_last_axis && t.nodes[i].out.last() == t.in(loss).last());
   return i + 1 == loss || commutes ? i : 0;
 }
 

@@ -26,7 +26,7 @@ namespace detail {
 template <class Program>
 constexpr int count_row_tables() {
   int n = 0;
-  for (const tape_node& each : tape_of<typename Program::network::items>.nodes) n += each.operation->looks_up;
+  for (const tape_node& each : tape_of<typename Program::network::items>.nodes) n += each.operation->traits.looks_up;
   return n;
 }
 
@@ -38,7 +38,7 @@ constexpr auto find_row_tables() {
   std::size_t n = 0;
   for (int s = 0; s < l.count; ++s) {
     const parameter_slot& slot = l.slots[s];
-    if (const tape_node& owner = t.nodes[slot.node]; owner.operation->looks_up)
+    if (const tape_node& owner = t.nodes[slot.node]; owner.operation->traits.looks_up)
       tables[n++] = {slot.offset,
                      slot.what.extents[0],
                      slot.what.extents[1],

@@ -98,7 +98,7 @@ struct tensor_verdict {
           wrong_argument<Backend, because<fits_in_does_not_go_with_divided_layers_set_a_smaller_micro_batch>>>{};
     else if constexpr (!std::is_same_v<typename layout_verdict<typename Program::network, Map, Ranks>::type, no_complaint>)
       return layout_verdict<typename Program::network, Map, Ranks>{};
-    else if constexpr (whole_matrix_optimizer<typename Program::optimizer>)
+    else if constexpr (traits_of_optimizer<typename Program::optimizer>.needs_whole_matrices)
       return std::type_identity<optimizer_cannot_be_divided<
           typename Program::optimizer, because<it_keeps_means_of_whole_rows_and_columns_which_no_rank_has>>>{};
     else

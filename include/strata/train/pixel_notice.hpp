@@ -16,7 +16,7 @@ constexpr bool computes_with_inputs() {
   for (int i = 0; i < t.size; ++i) {
     const tape_node& node = t.nodes[i];
     if (node.is_input() || input_of_node(t.nodes, i).exists() || !input_of_node(t.nodes, node.input[0]).exists()) continue;
-    if (node.operation->looks_up || std::string_view(node.operation->name).ends_with("normalization")) return false;
+    if (node.operation->traits.looks_up || std::string_view(node.operation->name).ends_with("normalization")) return false;
   }
   return true;
 }

@@ -27,7 +27,7 @@ inline void copy_averages(const model_view& model) {
 template <class Trainer>
 void take_averages(Trainer& model) {
   using program = typename Trainer::program_type;
-  constexpr bool has_averages = averaging_optimizer<typename program::optimizer>;  // clang++ would explain a concept
+  constexpr bool has_averages = traits_of_optimizer<typename program::optimizer>.averages_weights;
   static_assert(has_averages, "take_averages: the optimizer keeps no averages: write ema{adam{}} instead of adam{}");
   auto& executor = model.executor();
   constexpr auto traits = Trainer::executor_type::traits;

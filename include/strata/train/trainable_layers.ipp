@@ -24,7 +24,7 @@ STRATA_FUNCTION void set_trainable(std::span<const tape_node> nodes, std::span<c
     if (n.frozen && trains &&
         std::any_of(slots.begin(), slots.end(), [&](const parameter_slot& s) { return is_of_layer(s) && s.what.frozen; }))
       throw_error({"set_trainable: '", layer, "' is in frozen<...>, whose weights no program can train"});
-    if (n.operation->whole_batch && !trains)
+    if (n.operation->traits.whole_batch && !trains)
       throw_error({"set_trainable: '", layer,
                    "' computes with statistics of the batch while it trains, and with its moving statistics when it is frozen: "
                    "write frozen<...> around it"});

@@ -340,7 +340,7 @@ class trainer {
 
  private:
   friend struct detail::layers_of_trainer;  // summary as a friend, whose template has a condition, would be ambiguous to clang 16
-  static constexpr bool averages_weights = averaging_optimizer<typename Program::optimizer>;
+  static constexpr bool averages_weights = traits_of_optimizer<typename Program::optimizer>.averages_weights;
   static constexpr bool can_freeze = executor_type::traits.freezes;
 
   template <class Source, bool NeedsLabels = true>

@@ -172,7 +172,7 @@ void compare_kernel(type_list<Op, Rest...>, double tolerance, std::initializer_l
     const machine::queue q = cuda_device(0).make_queue();
     std::vector<std::vector<double>> x, w;
     for (std::size_t k = 0; k < arity; ++k) x.push_back(numbers(1 + k, n * std::size_t(inputs[k].size())));
-    if constexpr (detail::is_look_up<Op>)
+    if constexpr (traits_of<Op>.looks_up)
       for (double& each : x[0]) each = double(int(std::abs(each) * parameters_of<Op>(First)[0].extents[0]));
     for (std::size_t p = 0; p < sizes.size(); ++p) {
       w.push_back(numbers(20 + p, sizes[p]));
@@ -216,7 +216,7 @@ void compare_kernel(type_list<Op, Rest...>, double tolerance, std::initializer_l
     CHECK(difference(y.values(), expected.y) < tolerance);
     K::backward(q, o);
     const auto check_gradients = [&](double times) {
-      for (std::size_t k = 0; k < arity && !detail::is_look_up<Op>; ++k) {
+      for (std::size_t k = 0; k < arity && !traits_of<Op>.looks_up; ++k) {
         std::vector<double> wanted = expected.dx[k];
         for (double& each : wanted) each *= times;
         CHECK(difference(dx[k].values(), wanted) < tolerance);

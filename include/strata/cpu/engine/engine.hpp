@@ -479,8 +479,9 @@ class cpu_engine {
   void apply_in_slices(const optimizer_type& rules, const Rule& rule, double rate,
                        const global_gradient<T, host_device>& gradient, ShareNorms& share_norms) {
     constexpr bool is_factored = factored_rule<Rule, T>;
-    static_assert(!is_factored || whole_matrix_optimizer<optimizer_type>,
-                  "an optimizer with a factored_rule has `static constexpr bool needs_whole_matrices = true`");
+    static_assert(
+        !is_factored || traits_of_optimizer<optimizer_type>.needs_whole_matrices,
+        "an optimizer with a factored_rule has `static constexpr optimizer_traits traits{.needs_whole_matrices = true}`");
     if constexpr (!is_factored) apply_to_slices(rules, rule, rate, gradient, share_norms);
   }
 };

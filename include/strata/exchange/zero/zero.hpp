@@ -32,7 +32,8 @@ template <class Optimizer>
 struct sliced_optimizer_verdict {
   using type = no_complaint;
 };
-template <whole_matrix_optimizer Optimizer>
+template <class Optimizer>
+  requires(traits_of_optimizer<Optimizer>.needs_whole_matrices)
 struct sliced_optimizer_verdict<Optimizer> {
   using type = optimizer_does_not_fit_zero<Optimizer, because<zero_cuts_matrices_of_which_it_needs_whole_rows_and_columns>>;
 };

@@ -106,9 +106,9 @@ class network_writer {
 
   std::string operation() {
     const std::string_view is = node().operation->name;
-    if (node().operation->only_trains) return x();
+    if (node().operation->traits.only_trains) return x();
     if (is == "linear") return x();
-    if (node().operation->is_view) return reshaped(x(), node().out);
+    if (node().operation->traits.is_view) return reshaped(x(), node().out);
     if (is == "affine") return affine();
     if (is == "convolution")
       return convolution({whole(0), whole(1), whole(2), whole(3), whole(4), whole(5), whole(6), whole(7), whole(8) != 0},

@@ -65,7 +65,7 @@ constexpr auto layers_in_a_row() {
       if (n.operation->is_loss) continue;
       if (!stays_with_input(t, i)) row.computes[k] = true;
       if (n.operation->multiply_adds) row.cost[k] += 6.0 * double(n.operation->multiply_adds(t.in(i)));
-      if (n.operation->is_view) continue;
+      if (n.operation->traits.is_view) continue;
       row.cost[k] += per_byte * bytes_of_number * passes_of_activations * n.out.size();
       row.sent[k] = per_byte * bytes_of_number * passes_of_message * n.out.size();
     }

@@ -48,10 +48,10 @@ template <int N>
 constexpr bool stays_with_input(const tape<N>& t, int i) {
   if (t.nodes[i].is_input()) return false;
   const operation_info& o = *t.nodes[i].operation;
-  if (o.is_view || o.is_loss) return true;
+  if (o.traits.is_view || o.is_loss) return true;
   const tape_node& before = t.nodes[i - 1];
-  return (o.elementwise || o.over_last_axis || o.shares_kernel) && t.nodes[i].arity == 1 && t.nodes[i].input[0] == i - 1 &&
-         before.consumers == 1 && !before.is_input();
+  return (o.traits.elementwise || o.traits.over_last_axis || o.traits.shares_kernel) && t.nodes[i].arity == 1 &&
+         t.nodes[i].input[0] == i - 1 && before.consumers == 1 && !before.is_input();
 }
 template <int N>
 constexpr void keep_together(const tape<N>& t, std::array<int, std::size_t(N)>& stage_of) {
@@ -65,7 +65,7 @@ template <int N>
 constexpr int first_on_whole_batch(const tape<N>& t) {
   if (t.well_shaped())
     for (int i = 0; i < N; ++i)
-      if (t.nodes[i].operation->whole_batch) return i;
+      if (t.nodes[i].operation->traits.whole_batch) return i;
   return -1;
 }
 template <class Program, int Node = first_on_whole_batch(tape_of<typename Program::items>)>

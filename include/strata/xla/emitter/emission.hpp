@@ -114,7 +114,8 @@ constexpr emission_code code_of() {
 
 /// Whether an operation can be emitted.
 template <class Operation>
-inline constexpr bool has_emission = complete<emission<Operation>> || info_of<Operation>.is_view || info_of<Operation>.is_loss;
+inline constexpr bool has_emission =
+    complete<emission<Operation>> || info_of<Operation>.traits.is_view || info_of<Operation>.is_loss;
 template <int... Extents>
 inline constexpr bool has_emission<input<Extents...>> = true;
 

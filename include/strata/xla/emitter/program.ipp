@@ -62,7 +62,7 @@ STRATA_FUNCTION void program_emission::add_parameters_and_inputs() {
 
 STRATA_FUNCTION void program_emission::forward(bool trains) {
   for (const tape_node& n : program.nodes)
-    if (trains && !n.is_input() && n.operation->only_trains && !step.random_key)
+    if (trains && !n.is_input() && n.operation->traits.only_trains && !step.random_key)
       step.random_key = add_argument({.what = role::random_key, .type = {element::ui64, {}}});
   calls_.reserve(program.nodes.size());
   for (int i = 0; i < int(program.nodes.size()); ++i) {
@@ -74,7 +74,7 @@ STRATA_FUNCTION void program_emission::forward(bool trains) {
     for (std::size_t s = 0; s < program.slots.size(); ++s)
       if (program.slots[s].node == i) c.w.push_back(parameters[s]);
     const emission_code& code = program.code[std::size_t(i)];
-    if (n.operation->is_view || n.operation->is_loss || (n.operation->only_trains && !trains))
+    if (n.operation->traits.is_view || n.operation->is_loss || (n.operation->traits.only_trains && !trains))
       c.y = reshape(c.x[0], c.out);
     else
       c.y = (trains ? code.forward : code.infer)(c);
@@ -177,7 +177,7 @@ STRATA_FUNCTION std::vector<tensor> program_emission::gradients() {
     operation_call& c = calls_[std::size_t(i)];
     c.dy = of_nodes[std::size_t(i)];
     if (!c.dy || !trains[std::size_t(i)] || n.is_input()) continue;
-    if (n.operation->is_view) {
+    if (n.operation->traits.is_view) {
       add(n.input[0], reshape(c.dy, c.x[0].extents()));
       continue;
     }
