@@ -14,4 +14,4 @@ struct twice {
   static constexpr expected_shape output_shape(shape in) { return in; }
 };
 
-static_assert(traits_of<twice>.elementwise);
+static_assert(operation<twice>);
