@@ -168,8 +168,8 @@ void compare(const tested_operation& op, hlo::element number, const ranges& rang
 /// An operation, on inputs of these shapes.
 template <class Operation, shape... In>
 tested_operation operation_on() {
-  using K = kernel<reference, Operation, precision::f64, In...>;
-  const std::array<shape, sizeof...(In)> in{In...};
+  constexpr std::array<shape, sizeof...(In)> in{In...};
+  using K = kernel<reference, computed_operation_t<Operation, in[0]>, precision::f64, In...>;
   tested_operation op{.name = Operation::name,
                       .in = {In...},
                       .out = info_of<Operation>.output_shape(in).value,
