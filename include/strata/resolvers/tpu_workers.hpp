@@ -4,8 +4,25 @@
 #include <strata/resolvers/environment.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace strata {
+
+namespace detail {
+/// The hosts that TPU_WORKER_HOSTNAMES lists; none if it is not set. Throws strata::error if a name is empty.
+inline std::vector<std::string> hosts_of_slice(const variables& environment) {
+  std::vector<std::string> hosts;
+  const std::string all = environment.text("TPU_WORKER_HOSTNAMES").value_or("");
+  for (std::string_view rest = all; !all.empty();) {
+    const std::string_view host = rest.substr(0, rest.find(','));
+    if (host.find_first_not_of(' ') == host.npos) throw_error({"TPU_WORKER_HOSTNAMES is '", all, "', where a name is empty"});
+    hosts.emplace_back(host);
+    if (host.size() == rest.size()) break;
+    rest.remove_prefix(host.size() + 1);
+  }
+  return hosts;
+}
+}  // namespace detail
 
 /// One worker on each host, as TPU_WORKER_HOSTNAMES lists them; this process is number TPU_WORKER_ID. Kubernetes Engine sets both
 /// in pods that ask for google.com/tpu; on TPU VMs, tpu_vms asks the metadata server. Worker 0 coordinates, at `port`. Throws
@@ -17,16 +34,9 @@ struct tpu_workers {
   cluster operator()() const {
     return detail::resolved_by("tpu_workers", [&] {
       const detail::variables of(environment);
-      const auto names = of.text("TPU_WORKER_HOSTNAMES");
-      if (!names) throw_error("TPU_WORKER_HOSTNAMES is not set: it lists the hosts of the slice, such as a,b");
       cluster_spec spec;
-      for (std::string_view rest = *names;;) {
-        const std::string_view host = rest.substr(0, rest.find(','));
-        spec.worker.push_back(endpoint{std::string(host), port});
-        if (host.empty()) throw_error({"TPU_WORKER_HOSTNAMES is '", *names, "', where a name is empty"});
-        if (host.size() == rest.size()) break;
-        rest.remove_prefix(host.size() + 1);
-      }
+      for (const std::string& host : detail::hosts_of_slice(of)) spec.worker.push_back(endpoint{host, port});
+      if (spec.worker.empty()) throw_error("TPU_WORKER_HOSTNAMES is not set: it lists the hosts of the slice, such as a,b");
       spec.task = {role::worker, of.number("TPU_WORKER_ID", 0, detail::most_processes, "it is the number of this host")};
       return spec;
     });
