@@ -59,7 +59,7 @@ void read(std::string_view input) {
     }
     default: {
       const auto samples =
-          data::csv<1, 2>(file.path(), {.features = {"x"}, .targets = {"y", "x"}, .missing = 0, .limits = limits});
+          data::csv<1, 2>(file.path(), {.columns = {"x"}, .targets = {"y", "x"}, .missing = 0, .limits = limits});
       fuzz::check(samples.x.size() == samples.y.size());
       fuzz::look_at(samples.y.values());
     }

@@ -223,6 +223,10 @@ TEST_CASE("columns by type, by name and in another order") {
   const auto [a, b] = data::read_csv<int, std::optional<int>>(plain, {.separator = ';', .header = false, .na_values = {"?"}});
   CHECK(a == std::vector<int>{1, 3});
   CHECK(b == std::vector<std::optional<int>>{2, std::nullopt});
+  for (const data::csv_options& o : {data::csv_options{.label = "1"}, {.targets = {"1"}}})
+    CHECK(error_of([&] {
+            (void)data::read_csv<int, int>(plain, o);
+          }).ends_with(": label and targets are options of csv, which makes samples"));
   const auto [last] = data::read_csv<std::string>(plain, {.columns = {"1"}, .separator = ';', .header = false});
   CHECK(last == std::vector<std::string>{"2", "?"});
   CHECK(std::get<0>(data::read_csv<int>(f.write("e.csv", std::string("a\n")))).empty());
@@ -281,7 +285,7 @@ TEST_CASE("what other programs write: blanks for nothing, names that come twice,
   const auto twice = f.write("t.csv", "a,a,y,\n1,2,0,5\n");
   CHECK(data::read_csv<int, int, int, int>(twice) == std::tuple(std::vector{1}, std::vector{2}, std::vector{0}, std::vector{5}));
   CHECK(values_of(data::csv<3>(twice, {.label = "y"}).x) == std::vector<float>{1, 2, 5});
-  CHECK(f.without_folder(error_of([&] { (void)data::csv<1>(twice, {.features = {"a"}}); })) ==
+  CHECK(f.without_folder(error_of([&] { (void)data::csv<1>(twice, {.columns = {"a"}}); })) ==
         "t.csv: there are several columns 'a'");
   CHECK(complaint<int, int, int>(f, "5,0,0\n1,2,3\n") ==
         "bad.csv: two columns have the name '0': if the first line has values instead of names, set header to false");
@@ -360,11 +364,10 @@ TEST_CASE("samples with classes") {
   CHECK(all.x[2](2) == 4.7f);
   const auto two = data::csv<2, double>(
       path,
-      {.features = {"petal_width", "sepal_length"}, .label = "species", .class_names = {"versicolor", "virginica", "setosa"}});
+      {.columns = {"petal_width", "sepal_length"}, .label = "species", .class_names = {"versicolor", "virginica", "setosa"}});
   CHECK(values_of(two.x) == std::vector<double>{0.2, 5.1, 2.5, 6.3, 1.4, 7.0, 0.2, 4.9});
   CHECK(two.y == std::vector<std::int32_t>{2, 1, 0, 2});
-  const auto image =
-      data::csv<shape{2, 2, 1}>(path, {.features = {"sepal_length", "sepal_width", "petal_length", "petal_width"}});
+  const auto image = data::csv<shape{2, 2, 1}>(path, {.columns = {"sepal_length", "sepal_width", "petal_length", "petal_width"}});
   CHECK(image.x[1](1, 0, 0) == 6.0f);
   CHECK(image.y.empty());
 
@@ -402,7 +405,7 @@ TEST_CASE("samples with classes") {
   const auto numbers = labels("2 0 +1.0");
   const auto again = [&](const std::string& rows) {
     return data::csv<1>(f.write("l.csv", "y,z,x\n" + rows),
-                        {.features = numbers.feature_names, .label = "y", .class_names = numbers.class_names});
+                        {.columns = numbers.feature_names, .label = "y", .class_names = numbers.class_names});
   };
   CHECK(again("1,7,5\n2,7,6\n").y == std::vector<std::int32_t>{1, 2});
   CHECK(values_of(again("1,7,5\n2,7,6\n").x) == std::vector<float>{5, 6});
@@ -412,7 +415,7 @@ TEST_CASE("samples with classes") {
   for (const auto& b : data::from_tensor_slices(all.x, all.y) | data::batch<4>) seen += b.labels()[1];
   CHECK(seen == 2);
 
-  const auto complaint = [&](const data::csv_sample_options& o) {
+  const auto complaint = [&](const data::csv_options& o) {
     return f.without_folder(error_of([&] { (void)data::csv<4>(path, o); }));
   };
   CHECK(complaint({}) ==
@@ -422,7 +425,7 @@ TEST_CASE("samples with classes") {
   CHECK(complaint({.label = "species", .class_names = {"setosa", "virginica"}}) ==
         "iris.csv: line 4: column 5 (species): expected one of the classes setosa, virginica, got 'versicolor'");
   CHECK(complaint({.targets = {"species"}}) == "iris.csv: csv<features> has no targets: csv<features, targets> has");
-  CHECK(complaint({.features = {"sepal_length", "sepal_width", "petal_length", "species"}}) ==
+  CHECK(complaint({.columns = {"sepal_length", "sepal_width", "petal_length", "species"}}) ==
         "iris.csv: line 2: column 5 (species): expected a number, got 'setosa'");
   CHECK(f.without_folder(error_of([&] { (void)data::csv<1>(f.write("m.csv", std::string("x,y\n1,\n")), {.label = "y"}); })) ==
         "m.csv: line 2: column 2 (y): the label is missing");
@@ -446,7 +449,7 @@ TEST_CASE("samples with numbers to be learnt") {
   int seen = 0;
   for (const auto& b : data::from_tensor_slices(houses) | data::batch<2>) seen += b.targets()[1] == 200;
   CHECK(seen == 1);
-  const auto complaint = [&](const data::csv_sample_options& o) {
+  const auto complaint = [&](const data::csv_options& o) {
     return f.without_folder(error_of([&] { (void)data::csv<2, 1>(path, o); }));
   };
   CHECK(complaint({.label = "price"}) == "houses.csv: csv<features, targets> has no label: csv<features> has");

@@ -32,9 +32,12 @@
 
 namespace strata::data {
 
-/// How to read a table.
+/// How to read a table, and how to make samples of it.
 struct csv_options {
-  std::vector<std::string> columns = {};  // names, in the order of the types; none: all columns
+  std::vector<std::string> columns = {};      // names, in the order of the types or features; none: all but label and targets
+  std::string label = {};                     // of csv<features>: the column of the classes
+  std::vector<std::string> targets = {};      // of csv<features, targets>: their columns
+  std::vector<std::string> class_names = {};  // labels in the order of their class numbers; none: found in the file
   char separator = ',';
   bool header = true;                         // the first line has the names; otherwise they are "0", "1" ...
   std::vector<std::string> na_values = {""};  // missing values; numbers in any spelling
@@ -130,8 +133,7 @@ bool is_a(double v) {
 /// Reads a table from first to last: its header, then one record at a time.
 class csv_table {
  public:
-  template <class Options>
-  csv_table(const std::filesystem::path& path, const Options& o)
+  csv_table(const std::filesystem::path& path, const csv_options& o)
       : reader_(path, o.separator, o.limits), na_values_(o.na_values), missing_(o.missing) {
     for (const std::string& text : na_values_)
       if (double v = 0; parse_csv_number(text, v) == csv_number::good) na_numbers_.push_back(v);
@@ -251,6 +253,8 @@ class csv_typed {
  public:
   csv_typed(const std::filesystem::path& path, const csv_options& o)
       : table_(path, o), which_(o.columns.empty() ? table_.all_but() : table_.find(o.columns)) {
+    if (!o.label.empty() || !o.targets.empty())
+      throw_error(path.string() + ": label and targets are options of csv, which makes samples");
     // An empty file without a header has no columns to compare.
     if (which_.size() != columns && !(table_.names().empty() && o.columns.empty()))
       throw_error({path.string(), ": expected ", counted(columns, "column"), ", got ", table_.counted_names(which_)});
@@ -377,19 +381,6 @@ csv_columns<T...> read_csv(const std::filesystem::path& path, const csv_options&
   return columns;
 }
 
-/// How to make samples of a table.
-struct csv_sample_options {
-  std::vector<std::string> features = {};     // columns of x; none: all but labels and targets
-  std::string label = {};                     // the column of the classes
-  std::vector<std::string> targets = {};      // columns of targets
-  std::vector<std::string> class_names = {};  // labels in the order of their class numbers; none: found in the file
-  char separator = ',';
-  bool header = true;                         // the first line has the names; otherwise they are "0", "1" ...
-  std::vector<std::string> na_values = {""};  // missing values; numbers in any spelling
-  std::optional<double> missing = {};         // the value to use instead; none: an error
-  csv_limits limits = {};                     // more columns, longer lines or a stronger compression are errors
-};
-
 /// Samples and their class numbers; y is empty without a label. class_names has the text of each class, "0", "1" ... if labels
 /// are class numbers and each of them occurs; with a gap it is empty. feature_names has the columns of x.
 template <class T, shape S>
@@ -500,9 +491,9 @@ class csv_classes {
 
 /// Reads columns of a table as x, stores their names, and calls also() for each record.
 template <class T, shape S, class Also>
-array<T, S> read_csv_features(csv_table& table, const csv_sample_options& o, const std::vector<std::string>& others,
+array<T, S> read_csv_features(csv_table& table, const csv_options& o, const std::vector<std::string>& others,
                               std::vector<std::string>& names, Also&& also) {
-  const std::vector<std::size_t> columns = o.features.empty() ? table.all_but(others) : table.find(o.features);
+  const std::vector<std::size_t> columns = o.columns.empty() ? table.all_but(others) : table.find(o.columns);
   if (columns.size() != std::size_t{S.size()})
     throw_error({table.path().string(), ": expected ", counted(std::size_t{S.size()}, "feature"), " for samples of shape ",
                  strata::detail::shape_text(S), ", got ", table.counted_names(columns)});
@@ -516,7 +507,7 @@ array<T, S> read_csv_features(csv_table& table, const csv_sample_options& o, con
 }
 
 template <class T, shape S>
-csv_samples<T, S> read_csv_samples(const std::filesystem::path& path, const csv_sample_options& o) {
+csv_samples<T, S> read_csv_samples(const std::filesystem::path& path, const csv_options& o) {
   csv_table table(path, o);
   if (!o.targets.empty()) throw_error(path.string() + ": csv<features> has no targets: csv<features, targets> has");
   csv_classes classes(o.class_names);
@@ -532,7 +523,7 @@ csv_samples<T, S> read_csv_samples(const std::filesystem::path& path, const csv_
 }
 
 template <class T, shape S, shape Target>
-csv_targets<T, S, Target> read_csv_targets(const std::filesystem::path& path, const csv_sample_options& o) {
+csv_targets<T, S, Target> read_csv_targets(const std::filesystem::path& path, const csv_options& o) {
   csv_table table(path, o);
   if (!o.label.empty()) throw_error(path.string() + ": csv<features, targets> has no label: csv<features> has");
   if (o.targets.size() != std::size_t{Target.size()})
@@ -552,27 +543,27 @@ csv_targets<T, S, Target> read_csv_targets(const std::filesystem::path& path, co
 /// Samples of a CSV file, with class numbers: `auto iris = csv<4>("iris.csv", {.label = "species"})`, then
 /// `from_tensor_slices(iris.x, iris.y)`; for images `csv<shape{28, 28, 1}>`. If all labels are whole numbers from 0, they are the
 /// class numbers. Other labels are sorted, as numbers or texts, and numbered in this order, unless class_names gives an order:
-/// `csv<4>("test.csv", {.features = iris.feature_names, .label = "species", .class_names = iris.class_names})` reads another file
+/// `csv<4>("test.csv", {.columns = iris.feature_names, .label = "species", .class_names = iris.class_names})` reads another file
 /// with the same order of columns and the same class numbers. A label is the same however it is spelt: `1`, ` 1.0`, `+1` and
 /// `1e0`, or `true` and `True`; class_names then has `1` and `true`. Throws strata::error with file, line, column and text as
 /// csv_rows does, for a label that is not in class_names or is NaN, and for class_names of which two are the same.
 template <shape S, class T = float>
-csv_samples<T, S> csv(const std::filesystem::path& path, const csv_sample_options& options = {}) {
+csv_samples<T, S> csv(const std::filesystem::path& path, const csv_options& options = {}) {
   return detail::read_csv_samples<T, S>(path, options);
 }
 template <int Features, class T = float>
-csv_samples<T, shape{Features}> csv(const std::filesystem::path& path, const csv_sample_options& options = {}) {
+csv_samples<T, shape{Features}> csv(const std::filesystem::path& path, const csv_options& options = {}) {
   return detail::read_csv_samples<T, shape{Features}>(path, options);
 }
 
 /// Samples of a CSV file, with targets: `from_tensor_slices(csv<8, 1>("houses.csv", {.targets = {"price"}}))`.
 /// Throws strata::error as above.
 template <shape S, shape Target, class T = float>
-csv_targets<T, S, Target> csv(const std::filesystem::path& path, const csv_sample_options& options = {}) {
+csv_targets<T, S, Target> csv(const std::filesystem::path& path, const csv_options& options = {}) {
   return detail::read_csv_targets<T, S, Target>(path, options);
 }
 template <int Features, int Targets, class T = float>
-csv_targets<T, shape{Features}, shape{Targets}> csv(const std::filesystem::path& path, const csv_sample_options& options = {}) {
+csv_targets<T, shape{Features}, shape{Targets}> csv(const std::filesystem::path& path, const csv_options& options = {}) {
   return detail::read_csv_targets<T, shape{Features}, shape{Targets}>(path, options);
 }
 
