@@ -18,20 +18,21 @@ struct row_grid {
 /// The only run of a product of matrices.
 inline constexpr int one_run[1] = {0};
 
-/// C (op)= A B with C: (rows, N). The reduction goes through `runs` runs of `length` elements, in order:
+/// C (op)= A B with C: (rows, N). Grid: how the rows of A and C lie. The reduction goes through `runs` runs of `length` elements,
+/// in order:
 ///   C[r][j] = bias[j], 0 or C[r][j], plus the sum of A[r][run_at[i] + k * step] * B[i * length + k][j], then an activation.
-template <class T>
+template <class T, class Grid = row_grid>
 struct product {
   int rows;
   const T* a;
-  row_grid a_rows;
+  Grid a_rows;
   const int* run_at = one_run;
   int runs = 1, length = 0;
   std::ptrdiff_t step = 1;
   const T* b;
   std::ptrdiff_t b_stride;
   T* c;
-  row_grid c_rows;
+  Grid c_rows;
   const T* bias = nullptr;
   bool add = false;
 };

@@ -29,23 +29,9 @@ STRATA_INLINE inline void in_grid(T* corner, std::ptrdiff_t right, std::ptrdiff_
   }
 }
 
-/// C (op)= A B with C: (rows, N). The reduction goes through `runs` runs of `length` elements, in order:
-///   C[r][j] = bias[j], 0 or C[r][j], plus the sum of A[r][run_at[i] + k * step] * B[i * length + k][j], then an activation.
+/// A product whose rows are the pixels of images.
 template <class T>
-struct image_product {
-  int rows;
-  const T* a;
-  image_grid a_rows;
-  const int* run_at;
-  int runs, length;
-  std::ptrdiff_t step = 1;
-  const T* b;
-  std::ptrdiff_t b_stride;
-  T* c;
-  image_grid c_rows;
-  const T* bias = nullptr;
-  bool add = false;
-};
+using image_product = product<T, image_grid>;
 
 namespace detail {
 
