@@ -33,6 +33,7 @@
 #include <strata/layers/multiply.hpp>
 #include <strata/layers/normalization.hpp>
 #include <strata/layers/on.hpp>
+#include <strata/layers/rescaling.hpp>
 #include <strata/layers/reshape.hpp>
 #include <strata/layers/residual.hpp>
 #include <strata/layers/separable_conv2d.hpp>

@@ -31,10 +31,11 @@ using graph = sequential<
 using gap = sequential<input<5, 5, 2>, conv2d<6, 2, stride<2, 1>, leaky_relu<>>, global_average_pool2d, dense<5, softmax>>;
 
 // Convolutions of single channels.
-using separated = sequential<input<9, 8, 3>, depthwise_conv2d<3, same_padding, stride<2>, depth_multiplier<2>, hard_silu>,
-                             separable_conv2d<5, 2, kernel_size<2, 1>, relu, pointwise_regularizer<l2<1e-3_r>>>,
-                             depthwise_conv2d<2, dilation<2>, same_padding, no_bias>, activation<hard_sigmoid>,
-                             separable_conv2d<4, 3, same_padding, no_bias, hard_sigmoid>, flatten, dense<5, softmax>>;
+using separated =
+    sequential<input<9, 8, 3>, rescaling<2_r, -1_r>, depthwise_conv2d<3, same_padding, stride<2>, depth_multiplier<2>, hard_silu>,
+               separable_conv2d<5, 2, kernel_size<2, 1>, relu, pointwise_regularizer<l2<1e-3_r>>>,
+               depthwise_conv2d<2, dilation<2>, same_padding, no_bias>, activation<hard_sigmoid>,
+               separable_conv2d<4, 3, same_padding, no_bias, hard_sigmoid>, flatten, dense<5, softmax>>;
 
 using words =
     sequential<input<7>, embedding<20, 6>, layer_norm<no_center>, global_max_pool1d, dense<8, elu<>>, dense<5, softmax>>;

@@ -307,6 +307,15 @@ def joined(layer, *branches):
     return keras.Model(start, layer([branch(start) for branch in branches]))
 
 
+def squeezed():
+    """Weights of channels, as in MobileNetV3: pixels that are enlarged to the image, and numbers beside tensors."""
+    start = keras.Input(IMAGE)
+    image = layers.Conv2D(4, 3)(layers.Rescaling(2.0, offset=-1.0)(start))
+    weights = layers.Conv2D(4, 1)(layers.GlobalAveragePooling2D(keepdims=True)(image))
+    weights = layers.ReLU(6.0)(3.0 - weights) * 0.25 + 0.5
+    return keras.Model(start, layers.Flatten()(layers.Multiply()([image, weights]) - 1.5))
+
+
 def options_by_shape():
     """Small models whose options mean something only together with the shape at that layer."""
     image, row = IMAGE, (8,)
@@ -320,6 +329,7 @@ def options_by_shape():
         "whole_noise": after(image, layers.Dropout(0.5, noise_shape=(None, 6, None, 2)), layers.Flatten(), layers.Dropout(0.5, noise_shape=(None, 72))),
         "uneven": after((9, 8, 2), conv(4, (3, 2), strides=(2, 1), padding="same"), layers.MaxPooling2D((2, 3), strides=(1, 2)), layers.ZeroPadding2D((1, 2)),
                         layers.ZeroPadding2D(((0, 1), (2, 0))), layers.UpSampling2D((1, 2)), layers.Conv2DTranspose(3, 3, strides=(1, 2)), layers.AveragePooling2D(2, padding="same")),
+        "squeezed": squeezed(),
         "kept_axes": after(image, layers.GlobalAveragePooling2D(keepdims=True), conv(4, 1), layers.Flatten(), layers.Reshape((2, 2)), layers.GlobalMaxPooling1D(keepdims=True), layers.Flatten()),
         "separated": after((9, 8, 2), layers.DepthwiseConv2D((3, 2), strides=2, padding="same", depth_multiplier=2, activation="hard_silu", depthwise_regularizer="l2"),
                            layers.SeparableConv2D(4, 3, dilation_rate=2, padding="same", use_bias=False, pointwise_initializer="he_normal"), layers.Activation("hard_sigmoid")),
@@ -439,12 +449,12 @@ def headers(folder):
     # What hides nothing: all of it is in one list, once.
     start, other = keras.Input((6, 6, 2), name="start"), keras.Input((6,), name="other")
     h = keras.Sequential([keras.Input((6, 6, 2)), layers.Conv2D(2, 1), layers.LayerNormalization(axis=1, name="inner")], name="within")(start)
-    h = layers.Dense(3, activation="mish", name="dense")(layers.Flatten()(h + 1.0))
+    h = layers.Dense(3, activation="mish", name="dense")(layers.Flatten()(keras.ops.maximum(h, 1.0)))
     h = layers.Dropout(0.5, name="noise")(layers.Concatenate(axis=1)([h, other]), training=True)
     everything = keras.Model([start, other], [layers.LSTM(4, name="memory")(layers.Reshape((3, 3))(h)), h])
     status, header, complaints = header_of(everything, folder / "everything.keras", "everything")
     lines = complaints.splitlines()[1:]
-    expected = ["within (Sequential): a model within the model", "within/inner (LayerNormalization): works along axis", "(Add): is called with a constant, 1.0", "mish", "noise (Dropout): is called with training=true", "memory (LSTM): there is no such layer", "2 inputs"]
+    expected = ["within (Sequential): a model within the model", "within/inner (LayerNormalization): works along axis", "(Maximum): is called with a constant, 1.0", "mish", "noise (Dropout): is called with training=true", "memory (LSTM): there is no such layer", "2 inputs"]
     check(status == 1 and not header and all(sum(e in line for line in lines) == 1 for e in expected) and len(lines) == len(expected), "one list has everything that is unknown", complaints)
 
 

@@ -20,7 +20,7 @@ with tempfile.TemporaryDirectory() as name:
     check(run.stdout == "save_onnx: layer doubling: ONNX has no operator for doubling, or strata does not know it\n", "a layer of a user's own is an error", run.stdout)
     check(not (folder / "own.onnx").exists(), "and leaves no file")
     files = sorted(folder.glob("*.onnx"))
-    check(len(files) == 9, "all networks are there", str(files))
+    check(len(files) == 10, "all networks are there", str(files))
     for file in files:
         try:
             onnx.checker.check_model(onnx.load(file), full_check=True)

@@ -410,6 +410,7 @@ int main() try {
   test_layer<activation<relu>, shape{3, 4}>();
   test_layer<activation<relu6>, shape{12}>({.low = -3, .high = 9});
   test_layer<activation<hard_sigmoid>, shape{12}>({.low = -5, .high = 5});
+  test_layer<rescaling<-0.3_r, 1.25_r>, shape{12}>();
   test_layer<activation<hard_silu>, shape{12}>({.low = -5, .high = 5});
   test_layer<activation<leaky_relu<>>, shape{12}>();
   test_layer<activation<elu<>>, shape{12}>();

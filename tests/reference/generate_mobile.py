@@ -23,7 +23,7 @@ from safetensors.numpy import save_file
 keras.config.set_floatx("float64")
 random = np.random.default_rng(31)
 
-DEPTHWISE, ACTIVATION = keras.layers.DepthwiseConv2D, keras.layers.Activation
+DEPTHWISE, ACTIVATION, RESCALING = keras.layers.DepthwiseConv2D, keras.layers.Activation, keras.layers.Rescaling
 CASES = {  # Keras' layer, shape of the input with the batch
     "depthwise_conv2d": (DEPTHWISE, (2, 6, 7, 5), dict(kernel_size=3)),
     "depthwise_conv2d_same": (DEPTHWISE, (2, 6, 7, 17), dict(kernel_size=3, padding="same", activation="relu")),
@@ -32,6 +32,7 @@ CASES = {  # Keras' layer, shape of the input with the batch
     "depthwise_conv2d_dilated": (DEPTHWISE, (1, 7, 8, 4), dict(kernel_size=3, dilation_rate=2, depth_multiplier=3)),
     "hard_sigmoid": (ACTIVATION, (5, 13), dict(activation="hard_sigmoid")),
     "hard_silu": (ACTIVATION, (5, 13), dict(activation="hard_silu")),
+    "rescaling": (RESCALING, (5, 13), dict(scale=-0.375, offset=1.25)),
 }
 tensors = {}
 
@@ -93,7 +94,11 @@ def in_straight_pieces(x, weights, activation):
     return x * gate, lambda dy: (dy * (gate + x * slope), [])
 
 
-SECOND = {DEPTHWISE: depthwise, ACTIVATION: in_straight_pieces}  # output, and the gradients of the input and of the weights
+def rescaled(x, weights, scale, offset):
+    return x * scale + offset, lambda dy: (dy * scale, [])
+
+
+SECOND = {DEPTHWISE: depthwise, ACTIVATION: in_straight_pieces, RESCALING: rescaled}  # output, and the gradients of the input and of the weights
 
 for name, (kind, shape, settings) in CASES.items():
     keras.utils.clear_session()

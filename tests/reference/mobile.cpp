@@ -2,6 +2,7 @@
 #include <strata/cpu/cpu.hpp>
 #include <strata/layers/activation.hpp>
 #include <strata/layers/depthwise_conv2d.hpp>
+#include <strata/layers/rescaling.hpp>
 
 #include "layer_check.hpp"
 
@@ -23,5 +24,7 @@ TEST_CASE("activations in straight pieces") {
   check_layer<activation<hard_sigmoid>, shape{13}>(recorded, "hard_sigmoid");
   check_layer<activation<hard_silu>, shape{13}>(recorded, "hard_silu");
 }
+
+TEST_CASE("rescaling") { check_layer<rescaling<-0.375_r, 1.25_r>, shape{13}>(recorded, "rescaling"); }
 
 TEST_CASE("no recorded tensor is forgotten") { CHECK(recorded.forgotten() == ""); }

@@ -10,6 +10,7 @@
 #include <strata/layers/flatten.hpp>
 #include <strata/layers/maximum.hpp>
 #include <strata/layers/multiply.hpp>
+#include <strata/layers/rescaling.hpp>
 #include <strata/layers/reshape.hpp>
 #include <strata/layers/residual.hpp>
 #include <strata/layers/subtract.hpp>
@@ -33,6 +34,8 @@ static_assert(called<activation<relu>>("activation", "Activation"));
 static_assert(refuses<activation<dense<3>>>({3}, activation_takes_an_activation));
 static_assert(refuses<activation<int>>({3}, activation_takes_an_activation));
 static_assert(!activation_operation<flatten> && !activation_operation<dense<3>> && !activation_operation<int>);
+static_assert(gives<rescaling<2_r, -1_r>>({3, 4, 5}, {3, 4, 5}) && gives<rescaling<0.5_r>>({7}, {7}));
+static_assert(called<rescaling<2_r>>("rescaling", "Rescaling"));
 static_assert(gives<activation<linear>>({2, 3}, {2, 3}));
 static_assert(info_of<linear>.traits.is_view && !info_of<relu>.traits.is_view);
 static_assert(std::is_same_v<operations_of<dense<4, linear>>, operations_of<dense<4>>>);  // it costs nothing

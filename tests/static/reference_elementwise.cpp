@@ -15,6 +15,8 @@ static_assert(run<relu, shape{3}>::dx({{-1, 0, 2}}, {5, 6, 7}, {}, 1) == std::ar
 static_assert(run<relu6, shape{3}>::forward({{-1, 5, 8}}) == std::array<double, 3>{0, 5, 6});
 static_assert(run<hard_sigmoid, shape{4}>::forward({{-4, -3, 0, 9}}) == std::array<double, 4>{0, 0, 0.5, 1});
 static_assert(run<hard_sigmoid, shape{3}>::dx({{-4, 0, 9}}, {6, 6, 6}) == std::array<double, 3>{0, 1, 0});
+static_assert(run<scale_and_offset<2_r, 0.5_r>, shape{2}>::forward({{-1, 3}}) == std::array<double, 2>{-1.5, 6.5});
+static_assert(run<scale_and_offset<2_r, 0.5_r>, shape{2}>::dx({{-1, 3}}, {5, 6}) == std::array<double, 2>{10, 12});
 static_assert(run<hard_silu, shape{4}>::forward({{-4, 0, 3, 9}}) == std::array<double, 4>{0, 0, 3, 9});
 static_assert(run<hard_silu, shape{4}>::dx({{-4, 0, 1.5, 9}}, {6, 6, 6, 6}) == std::array<double, 4>{0, 3, 6, 6});
 static_assert(run<relu6, shape{3}>::dx({{-1, 5, 8}}, {5, 6, 7}) == std::array<double, 3>{0, 6, 0});

@@ -61,6 +61,7 @@ void check_all() {
   check<T, silu>();
   check<T, hard_sigmoid>();
   check<T, hard_silu>();
+  check<T, scale_and_offset<-0.375_r, 1.25_r>>();
   check<T, gelu>();
   check<T, gelu_approximate>();
 }

@@ -59,6 +59,7 @@ TEST_CASE("activations") {
   check_gradients<reference, relu, shape{3, 5, 2}>();
   check_gradients<reference, relu6, shape{31}>({.low = -3, .high = 9.1});
   check_gradients<reference, hard_sigmoid, shape{31}>({.low = -4, .high = 4.1});
+  check_gradients<reference, scale_and_offset<-0.3_r, 1.25_r>, shape{31}>();
   check_gradients<reference, hard_silu, shape{31}>({.low = -4, .high = 4.1});
   check_gradients<reference, leaky_relu<>, shape{31}>();
   check_gradients<reference, leaky_relu<0.3_r>, shape{31}>();

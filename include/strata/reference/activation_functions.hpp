@@ -4,6 +4,7 @@
 #include <concepts>
 #include <numbers>
 #include <strata/layers/activations.hpp>
+#include <strata/layers/rescaling.hpp>
 
 namespace strata {
 
@@ -78,6 +79,18 @@ struct activation_function<hard_silu> : detail::slope_from_input {
   template <class T>
   static constexpr T derivative(T x, T) {
     return x > 3 ? T(1) : x > -3 ? (2 * x + 3) / 6 : T(0);
+  }
+};
+
+template <decimal Scale, decimal Offset>
+struct activation_function<scale_and_offset<Scale, Offset>> : detail::slope_from_output {
+  template <class T>
+  static constexpr T value(T x) {
+    return x * T(Scale.value()) + T(Offset.value());
+  }
+  template <class T>
+  static constexpr T derivative(T, T) {
+    return T(Scale.value());
   }
 };
 

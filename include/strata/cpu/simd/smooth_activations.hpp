@@ -157,6 +157,8 @@ template <>
 inline constexpr bool has_vector_form<hard_sigmoid> = true;
 template <>
 inline constexpr bool has_vector_form<hard_silu> = true;
+template <decimal Scale, decimal Offset>
+inline constexpr bool has_vector_form<scale_and_offset<Scale, Offset>> = true;
 template <decimal Slope>
 inline constexpr bool has_vector_form<leaky_relu<Slope>> = true;
 template <decimal Alpha>

@@ -82,6 +82,18 @@ struct vector_activation<hard_sigmoid> {
   }
 };
 
+template <decimal Scale, decimal Offset>
+struct vector_activation<scale_and_offset<Scale, Offset>> {
+  template <class T>
+  STRATA_INLINE static vec<T> value(vec<T> x) {
+    return multiply_add(broadcast(T(Scale.value())), x, broadcast(T(Offset.value())));
+  }
+  template <class T>
+  STRATA_INLINE static vec<T> derivative(vec<T>) {
+    return broadcast(T(Scale.value()));
+  }
+};
+
 template <decimal Slope>
 struct vector_activation<leaky_relu<Slope>> {
   template <class T>

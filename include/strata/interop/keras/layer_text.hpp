@@ -98,6 +98,12 @@ class layer_writer {
  public:
   layer_writer(network_text& out, std::string version) : out_(out), version_(std::move(version)) {}
 
+  /// Whether `small` is one pixel of as many channels as `image`, to which Keras' joins enlarge it.
+  static bool is_enlarged_to(const shape& small, const shape& image) {
+    return small.rank() == 3 && image.rank() == 3 && small[0] == 1 && small[1] == 1 && small[2] == image[2] &&
+           image[0] * image[1] > 1;
+  }
+
   void unknown(const graph_node& node, const std::string& why) {
     out_.unknown.push_back(node.name + " (" + node.class_name + "): " + why);
   }
@@ -264,6 +270,15 @@ class layer_writer {
       keeps_shape();
       return "normalization";
     }
+    if (k == "Rescaling") {
+      for (const char* option : {"scale", "offset"})
+        if (!c.value(option, json(0)).is_number()) {
+          unknown(std::string(option) + " is not one number");
+          return "";
+        }
+      keeps_shape();
+      return layer("rescaling", {decimal_text(c.value("scale", 1.0))}, number_of_offset(c.value("offset", 0.0)));
+    }
     if (k == "Embedding") {
       if (c.value("mask_zero", false)) unknown("there are no masks: mask_zero");
       if (in_ && !of_batch_) unknown(embedding_takes_the_row_indices_of_the_batch.words);
@@ -329,8 +344,7 @@ class layer_writer {
       return layer("up_sampling2d", {text(s.sampling_height)}, uneven("sampling_size", s.sampling_height, s.sampling_width),
                    how == "bilinear" ? "bilinear_interpolation" : "");
     }
-    static const std::map<std::string_view, const char*> instead{{"Rescaling", "the view data::scale"},
-                                                                 {"RandomFlip", "the view data::random_flip"},
+    static const std::map<std::string_view, const char*> instead{{"RandomFlip", "the view data::random_flip"},
                                                                  {"RandomTranslation", "the view data::random_translation"},
                                                                  {"RandomRotation", "the view data::random_rotation"},
                                                                  {"RandomZoom", "the view data::random_zoom"},
@@ -366,6 +380,12 @@ class layer_writer {
       shown += (shapes.empty() ? "" : ", ") + detail::batch_shape_text(*input->out);
       shapes.push_back(*input->out);
     }
+    // One pixel beside an image is enlarged to it: see graph_writer::join.
+    const auto image = std::ranges::find_if(
+        shapes, [&](const shape& s) { return is_enlarged_to(shapes[0], s) || is_enlarged_to(shapes.back(), s); });
+    if (of_->class_name != "Concatenate" && image != shapes.end())
+      for (const shape to = *image; shape& s : shapes)
+        if (is_enlarged_to(s, to)) s = to;
     const expected_shape out = at->second.output_shape(shapes);
     if (out.refused)
       unknown("on " + shown + ": " + out.why->words);
@@ -468,6 +488,7 @@ class layer_writer {
     const double value = config().value(key, usual);
     return value == usual ? "" : name + "<" + decimal_text(value) + ">";
   }
+  std::string number_of_offset(double offset) { return offset == 0 ? "" : decimal_text(offset); }
   bool same() {
     const std::string p = config().value("padding", "valid");
     if (p != "valid" && p != "same") unknown("there is no padding " + p);

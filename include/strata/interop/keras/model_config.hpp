@@ -246,6 +246,7 @@ class config_writer {
     if (operation == "normalization") return {{"axis", {-1}}, {"invert", false}, {"mean", nullptr}, {"variance", nullptr}};
     if (operation == "lookup") return {{"input_dim", whole(0)}, {"output_dim", whole(1)}, {"mask_zero", false}};
     if (operation == "dropout") return {{"rate", n[0]}, {"seed", nullptr}, {"noise_shape", nullptr}};
+    if (operation == "rescaling") return {{"scale", n[0]}, {"offset", n[1]}};
     if (operation == "flatten") return {{"data_format", "channels_last"}};
     if (operation == "reshape") return {{"target_shape", extents_of(node(l.last).out, false)}};
     if (operation == "zero_padding") return {{"padding", json::array({window(0), window(2)})}, {"data_format", "channels_last"}};

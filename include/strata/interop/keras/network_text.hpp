@@ -24,6 +24,7 @@ inline bool is_model(const std::string& class_name) {
 struct layer_call {
   std::vector<std::string> inputs, unknown;
   bool has_constants = false;
+  std::optional<double> first{}, second{};  // a number beside a tensor: 3 - x, x - 3
 
   /// `nodes` is what Keras writes as inbound_nodes, by Keras 2 [[["dense", 0, 0, {}], ...]], by Keras 3 [{"args": ..., "kwargs":
   /// ...}].
@@ -46,6 +47,8 @@ struct layer_call {
     for (const json& argument : arguments)
       if (argument.is_array())
         for (const json& one : argument) tensor(one);
+      else if (argument.is_number() && arguments.size() == 2)
+        (&argument == &arguments[0] ? first : second) = argument.get<double>();
       else
         tensor(argument);
     options(node.value("kwargs", json()), false);
@@ -132,8 +135,10 @@ class graph_writer {
         for (const std::string& why : call.unknown) layers_.unknown(n, why);
         n.inputs = std::move(call.inputs);
         n.is_unknown = call.has_constants;
+        require_layer_of_keras(l, n);
+        if (call.first || call.second) rescale(n, call);
       }
-      require_layer_of_keras(l, n);
+      if (in_a_row) require_layer_of_keras(l, n);
       if (is_model(n.class_name)) {
         layers_.unknown(n, "a model within the model");
         n.is_unknown = true;
@@ -146,6 +151,23 @@ class graph_writer {
     }
     return nodes;
   }
+  /// A join with a number is a Rescaling.
+  void rescale(graph_node& n, const layer_call& call) {
+    const double number = call.first.value_or(call.second.value_or(0));
+    if (n.class_name == "Multiply")
+      n.config = {{"scale", number}, {"offset", 0}};
+    else if (n.class_name == "Add")
+      n.config = {{"scale", 1}, {"offset", number}};
+    else if (n.class_name == "Subtract")
+      n.config = {{"scale", call.first ? -1 : 1}, {"offset", call.first ? number : -number}};
+    else {
+      layers_.unknown(n, "is called with a constant, " + shown(number));
+      n.is_unknown = true;
+      return;
+    }
+    n.class_name = "Rescaling";
+  }
+
   /// Classes of users, and operations such as keras.ops.average, may have the name of a layer of Keras.
   void require_layer_of_keras(const json& l, graph_node& n) {
     const json module = l.value("module", json());
@@ -212,7 +234,13 @@ class graph_writer {
       return detail::joined(items.size(), ", ", [&](std::size_t i) { return items[i]; });
     };
     std::vector<std::string> branches;
-    for (std::size_t k = 0; k < node.inputs.size(); ++k) branches.push_back(joined(row(above_[std::size_t(at)], input(at, k))));
+    for (std::size_t k = 0; k < node.inputs.size(); ++k) {
+      std::vector<std::string> items = row(above_[std::size_t(at)], input(at, k));
+      const graph_node& from = nodes_[std::size_t(input(at, k))];
+      if (node.text != "concat" && node.out && from.out && layer_writer::is_enlarged_to(*from.out, *node.out))
+        items.push_back(detail::text_of({"up_sampling2d<1, sampling_size<", (*node.out)[0], ", ", (*node.out)[1], ">>"}));
+      branches.push_back(joined(items));
+    }
     if (node.text == "add" && branches.size() == 2 && branches[1].empty() && !branches[0].empty())
       return "residual<" + branches[0] + ">";
     for (std::string& b : branches) b = "branch<" + b + ">";

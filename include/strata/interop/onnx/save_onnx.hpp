@@ -149,6 +149,10 @@ class network_writer {
     if (is == "silu") return add("Mul", {x(), add("Sigmoid", {x()})});
     if (is == "sigmoid") return add("Sigmoid", {x()});
     if (is == "tanh") return add("Tanh", {x()});
+    if (is == "rescaling") {
+      const std::string scaled = add("Mul", {x(), graph_.constant(name() + "/scale", float(real(0)))});
+      return add("Add", {scaled, graph_.constant(name() + "/offset", float(real(1)))});
+    }
     if (is == "hard_sigmoid") return add("HardSigmoid", {x()}, {{"alpha", 1.0f / 6}, {"beta", 0.5f}});
     if (is == "hard_silu") return add("HardSwish", {x()});
     if (is == "softplus") return add("Softplus", {x()});
