@@ -1,7 +1,7 @@
 // columns<First, Count>: some columns of the data, for a branch.
 #pragma once
 #include <strata/base/meta.hpp>
-#include <strata/base/shape.hpp>
+#include <strata/concepts/operation.hpp>
 
 namespace strata {
 

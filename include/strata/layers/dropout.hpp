@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <strata/base/decimal.hpp>
 #include <strata/base/random.hpp>
-#include <strata/base/shape.hpp>
+#include <strata/concepts/operation.hpp>
 
 namespace strata {
 

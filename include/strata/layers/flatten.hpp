@@ -1,6 +1,6 @@
 // flatten: all elements in one row.
 #pragma once
-#include <strata/base/shape.hpp>
+#include <strata/concepts/operation.hpp>
 
 namespace strata {
 

@@ -1,7 +1,7 @@
 // reshape<Extents...>: the same elements under another shape.
 #pragma once
 #include <span>
-#include <strata/base/shape.hpp>
+#include <strata/concepts/operation.hpp>
 
 namespace strata {
 
