@@ -41,7 +41,7 @@ struct settings {
 };
 
 constexpr training_sizes sizes{.batch = 64, .processes = 4, .threads = 1, .leaves = 4};
-using in_stages = multi_worker_pipeline<any_cluster, balanced<4>, micro_batches<4>>;
+using in_stages = multi_worker_pipeline<balanced<4>, micro_batches<4>>;
 
 /// In MB, of this process: VmHWM, the most so far, or VmRSS.
 double resident(const std::string& which) {
@@ -86,7 +86,7 @@ void run(const settings& s) {
   options.communication.implementation = communication_implementation::tcp;  // as between machines
   if (s.layers) {
     const int place = members.task().index;
-    return train<Network>(s, in_stages{.options = options}, process_memory_of<program_type, in_stages>(sizes, place));
+    return train<Network>(s, in_stages{any_cluster(), options}, process_memory_of<program_type, in_stages>(sizes, place));
   }
   train<Network>(s, multi_worker_mirrored{any_cluster(), options, zero<2>{}}, process_memory_of<program_type, zero<2>>(sizes));
 }

@@ -166,7 +166,6 @@ STRATEGIES = {
     'multi_worker_mesh': Mesh,
     'multi_worker_mesh_elastic': lambda r: Mesh(r, elastic=True),
     'multi_worker_mesh_of_three_parts': lambda r: Mesh(r, places=4),
-    'multi_worker_mesh_of_three_parts_elastic': lambda r: Mesh(r, elastic=True, places=4),
     **{f'parameter_server_{mode}': lambda r, mode=mode: ParameterServer(r, mode) for mode in ('synchronous', 'bounded', 'asynchronous')},
 }
 

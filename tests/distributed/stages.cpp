@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <strata/distribute/multi_worker_mesh.hpp>
 #include <strata/distribute/multi_worker_pipeline.hpp>
 #include <strata/distribute/multi_worker_tensor_parallel.hpp>
 #include <strata/distribute/pipeline.hpp>
@@ -22,7 +23,7 @@ using namespace strata;
 namespace {
 using net = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dropout<0.2_r>, residual<dense<64, relu>>, dense<10, softmax>>;
 using cut = balanced<2>;
-using columns = layout_map<rule<"dense*", by_columns>>;
+using all_columns = layout_map<rule<"dense*", by_columns>>;
 
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
@@ -85,22 +86,16 @@ int main(int argc, char** argv) try {
   if (is_through("_tcp")) options.communication.implementation = communication_implementation::tcp;
   if (strategy == "one_device") train(one_device{compute}, folder);
   if (strategy == "threads") train(pipeline<cut>{compute}, folder);
-  if (strategy == "workers")
-    train(multi_worker_pipeline<decltype(&members), cut>{.resolver = &members, .options = options}, folder);
+  if (strategy == "workers") train(multi_worker_pipeline<cut>{&members, options}, folder);
   if (strategy == "tensor_workers")
-    train(multi_worker_tensor_parallel<decltype(&members), 2, columns>{.resolver = &members, .options = options}, folder);
+    train(multi_worker_tensor_parallel<2, all_columns>{.resolver = &members, .options = options}, folder);
   if (strategy == "pipelines_workers")
-    train(multi_worker_mesh<decltype(&members), data_parallel<2>, pipeline<cut, micro_batches<4>>>{.resolver = &members,
-                                                                                                   .options = options},
-          folder);
+    train(multi_worker_mesh<data_parallel<2>, pipeline<cut, micro_batches<4>>>{&members, options}, folder);
   if (strategy == "mesh_workers")
-    train(multi_worker_mesh<decltype(&members), data_parallel<2>, tensor_parallel<2, columns>>{.resolver = &members,
-                                                                                               .options = options},
-          folder);
+    train(multi_worker_mesh<data_parallel<2>, tensor_parallel<2, all_columns>>{&members, options}, folder);
   if (strategy == "cube_workers")
     train(
-        multi_worker_mesh<decltype(&members), data_parallel<2>, pipeline<cut, micro_batches<2>>, tensor_parallel<2, columns>>{
-            .resolver = &members, .options = options},
+        multi_worker_mesh<data_parallel<2>, pipeline<cut, micro_batches<2>>, tensor_parallel<2, all_columns>>{&members, options},
         folder);
 } catch (...) {
   return test::report_error();

@@ -124,7 +124,7 @@ void train_by(const std::string& strategy, compute_options compute, int count) {
   if constexpr (std::same_as<Network, mlp>) {
     if (strategy.ends_with("_zero_tcp")) options.communication.implementation = communication_implementation::tcp;
     if (strategy.starts_with("multi_worker_zero"))
-      train<mlp>(multi_worker_mirrored<decltype(&members), cpu, all_in_slices>{&members, options}, count);
+      train<mlp>(multi_worker_mirrored<cpu, all_in_slices>{&members, options}, count);
   }
   options.communication.implementation = communication_implementation::tcp;
   if (strategy == "multi_worker_tcp") train<Network>(multi_worker_mirrored{&members, options}, count);

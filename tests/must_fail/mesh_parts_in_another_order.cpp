@@ -1,4 +1,4 @@
-// error: wrong_argument<.*tensor_parallel<2.*data_parallel<2>.*because<.*a_mesh_has_data_parallel_and_then_pipeline_or_tensor_parallel_or_both_in_this_order>
+// error: wrong_argument<.*tensor_ranks<1, 2.*data_parallel<2>.*because<.*a_mesh_has_data_parallel_and_then_pipeline_or_tensor_parallel_or_both_in_this_order>
 // whole program
 #include <strata/distribute/mesh.hpp>
 #include <strata/strata.hpp>

@@ -1,4 +1,4 @@
-// error: wrong_argument<.*gpu.*because<.*mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4>
+// error: wrong_argument<.*gpu.*because<.*mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4_and_options_of_their_backend>
 // whole program
 // needs: emulated_cuda
 #include <strata/distribute/mirrored.hpp>

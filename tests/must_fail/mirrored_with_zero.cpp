@@ -1,4 +1,4 @@
-// error: wrong_argument<.*zero<1>.*because<.*mirrored_needs_no_zero_because_the_threads_of_a_process_share_one_copy_of_everything>
+// error: wrong_argument<.*zero<1>.*because<.*mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4_and_options_of_their_backend>
 // whole program
 #include <strata/distribute/mirrored.hpp>
 

@@ -12,11 +12,9 @@ using net = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dense<10, sof
 
 void check() {
 #ifdef TWIN
-  trainer model{net{}, adam{}, sparse_categorical_crossentropy{},
-                multi_worker_mirrored<tf_config, fits_in<8_MiB>, zero<1>>{tf_config()}};
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, multi_worker_mirrored<fits_in<8_MiB>, zero<1>>{tf_config()}};
 #else
-  trainer model{net{}, adam{}, sparse_categorical_crossentropy{},
-                multi_worker_mirrored<tf_config, fits_in<8_MiB>, zero<2>>{tf_config()}};
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, multi_worker_mirrored<fits_in<8_MiB>, zero<2>>{tf_config()}};
 #endif
   model.fit(data::synthetic_digits(64, 1) | data::batch<32>, epochs(1));
 }

@@ -12,7 +12,7 @@ using net = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dense<10, sof
 
 void check() {
 #ifdef TWIN
-  static_assert(std::is_same_v<decltype(multi_worker_mirrored{tf_config(), {}}), multi_worker_mirrored<tf_config>>);
+  static_assert(std::is_same_v<decltype(multi_worker_mirrored{tf_config(), {}}), multi_worker_mirrored<>>);
   trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, multi_worker_mirrored{tf_config(), {.compute = {.leaves = 8}}}};
 #else
   trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, multi_worker_mirrored{tf_config(), {.leaves = 8}}};

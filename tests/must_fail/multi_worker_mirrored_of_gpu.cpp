@@ -1,4 +1,4 @@
-// error: wrong_argument<.*tf_config, .*gpu>.*because<.*devices_are_a_list_such_as_gpus_which_comes_after_the_resolver>
+// error: wrong_argument<.*tf_config, .*gpu>.*because<.*multi_worker_mirrored_takes_a_resolver_then_options_and_zero_or_devices_and_options>
 // whole program
 // needs: grpc protozero emulated_cuda
 #include <strata/distribute/multi_worker_mirrored.hpp>

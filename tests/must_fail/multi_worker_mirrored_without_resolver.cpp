@@ -1,4 +1,4 @@
-// error: wrong_argument<.*cpus, .*tf_config>.*because<.*multi_worker_mirrored_takes_a_resolver_first_such_as_tf_config>
+// error: wrong_argument<.*cpus, .*tf_config>.*because<.*multi_worker_mirrored_takes_a_resolver_then_options_and_zero_or_devices_and_options>
 // whole program
 // needs: grpc protozero
 #include <strata/distribute/multi_worker_mirrored.hpp>

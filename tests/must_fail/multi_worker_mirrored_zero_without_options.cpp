@@ -1,4 +1,4 @@
-// error: wrong_argument<.*tf_config, .*zero<1>.*because<.*zero_comes_after_options_which_may_be_empty_braces>
+// error: wrong_argument<.*zero<1>.*because<.*multi_worker_mirrored_takes_a_resolver_then_options_and_zero_or_devices_and_options>
 // whole program
 // needs: grpc protozero
 #include <strata/distribute/multi_worker_mirrored.hpp>

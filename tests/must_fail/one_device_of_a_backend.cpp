@@ -1,4 +1,4 @@
-// error: wrong_argument<.*fits_in<8388608>.*because<.*a_backend_is_a_template_argument_write_one_device_of_fits_in_8_MiB_in_angle_brackets>
+// error: wrong_argument<.*fits_in<8388608.*because<.*one_device_takes_compute_options_or_a_device_such_as_gpu_0_and_its_options>
 // whole program
 #include <strata/distribute/one_device.hpp>
 

@@ -1,4 +1,4 @@
-// error: wrong_argument<.*zero<1>.*because<.*zero_divides_state_among_processes_give_it_to_multi_worker_mirrored>
+// error: wrong_argument<.*zero<1>.*because<.*one_device_takes_compute_options_or_a_device_such_as_gpu_0_and_its_options>
 // whole program
 #include <strata/distribute/one_device.hpp>
 

@@ -1,4 +1,4 @@
-// error: wrong_argument<.*tensor_parallel<2, .*because<.*process_memory_is_known_of_zero_and_of_strategies_over_processes_such_as_multi_worker_pipeline>
+// error: wrong_argument<.*tensor_ranks<1, 2, .*because<.*process_memory_is_known_of_zero_and_of_strategies_over_processes_such_as_multi_worker_pipeline>
 #include <strata/distribute/process_memory.hpp>
 #include <strata/distribute/tensor_parallel.hpp>
 #include <strata/strata.hpp>

@@ -11,7 +11,7 @@ using namespace strata;
 
 using P = program<sequential<input<8>, dense<10, softmax>>, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
 
-static_assert(std::is_constructible_v<mirrored<unfused<cpu>>, cpus>);
+static_assert(std::is_same_v<decltype(mirrored<unfused<cpu>>{cpus(2)})::backend, unfused<cpu>>);
 
 template <int>
 struct nothing {};

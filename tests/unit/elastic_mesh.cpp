@@ -9,7 +9,10 @@
 #include <memory>
 #include <strata/program/stages/pipelined.hpp>
 #include <strata/strata.hpp>
-#include <strata/synchronous/regrouped_meshes.hpp>
+#include <strata/synchronous/pipelines.hpp>
+#include <strata/synchronous/regrouping_executor.hpp>
+#include <strata/synchronous/stage_executor.hpp>
+#include <strata/synchronous/tensor_ranks.hpp>
 #include <strata/train/backup_and_restore.hpp>
 #include <strata/train/late_workers.hpp>
 #include <string>
@@ -22,31 +25,25 @@ using strata::test::repetitions;
 
 namespace {
 using net = sequential<input<28, 28, 1>, flatten, dense<6, relu>, dropout<0.2_r>, dense<8, relu>, dense<10, softmax>>;
-using columns = layout_map<rule<"dense*", by_columns>>;
+using all_columns = layout_map<rule<"dense*", by_columns>>;
 using split = pipelined<balanced<2>, micro_batches<2>, one_forward_one_backward>;
 
-template <class Program>
-using tensor_ranks = detail::groups_of_tensor_ranks<Program, 3, 2, columns, default_backend>;
-template <class Program>
-using pipelines = detail::groups_of_pipelines<Program, 3, split, default_backend>;
-template <class Program>
-using pipelines_of_ranks = detail::groups_of_tensor_ranks<Program, 2, 2, columns, default_backend, split>;
+using ranks = tensor_ranks<3, 2, all_columns, default_backend>;
+using in_stages = pipelines<3, split, default_backend>;
 
-template <template <class> class Mesh>
-using of_program = Mesh<program<net, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>>;
-template <template <class> class Mesh>
-constexpr int places = of_program<Mesh>::places;
-template <template <class> class Mesh>
-constexpr int processes = places<Mesh> * of_program<Mesh>::first_groups;
+template <class Mesh>
+constexpr int places = Mesh::places();
+template <class Mesh>
+constexpr int processes = places<Mesh> * Mesh::groups;
 
-template <template <class> class Mesh>
+template <class Mesh>
 struct elastic_mesh {
   static constexpr auto name = "elastic_mesh";
   mortal processes;
   using fit_callback = late_workers;
 
   template <class Program>
-  using executor = regrouping_executor<Program, Mesh<Program>, mortal>;
+  using executor = regrouping_executor<Program, Mesh, mortal>;
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
     return {std::move(optimizer), seed, {.threads = 1, .leaves = 8}, processes};
@@ -54,14 +51,12 @@ struct elastic_mesh {
 };
 
 // Norms are of parameters that several processes have, or the layers of one process have them.
-template <template <class> class Mesh>
+template <class Mesh>
 const auto optimizer_of_mesh = adam{.global_clipnorm = 0.5};
 template <>
-const auto optimizer_of_mesh<pipelines> = lamb{.learning_rate = 0.01, .global_clipnorm = 0.5};
-template <>
-const auto optimizer_of_mesh<pipelines_of_ranks> = adam{.clipnorm = 0.1};
+const auto optimizer_of_mesh<in_stages> = lamb{.learning_rate = 0.01, .global_clipnorm = 0.5};
 
-template <template <class> class Mesh>
+template <class Mesh>
 outcome trained(const auto& strategy, std::chrono::milliseconds pause = 0ms) {
   static const data::digits digits = data::synthetic_digits(120, 3);
   trainer model{net{}, optimizer_of_mesh<Mesh>, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
@@ -70,7 +65,7 @@ outcome trained(const auto& strategy, std::chrono::milliseconds pause = 0ms) {
   const auto w = model.parameters();
   return strata::test::outcome_of(w, past);
 }
-template <template <class> class Mesh>
+template <class Mesh>
 outcome survived(const mortal& process, std::chrono::milliseconds pause = 0ms) {
   return strata::test::survived(process, [&] { return trained<Mesh>(elastic_mesh<Mesh>{process}, pause); });
 }
@@ -79,7 +74,7 @@ struct victim {
   int process, lives;
 };
 /// Some processes die at a wait. Returns whether the first of them did before the end; the others have the bits of one device.
-template <template <class> class Mesh>
+template <class Mesh>
 bool dies_at(const std::vector<victim>& victims, const outcome& expected) {
   CAPTURE(victims.front().process);
   CAPTURE(victims.front().lives);
@@ -104,7 +99,7 @@ bool dies_at(const std::vector<victim>& victims, const outcome& expected) {
   return outcomes[std::size_t(victims[0].process)].died;
 }
 
-template <template <class> class Mesh>
+template <class Mesh>
 void dies_at_any(const outcome& expected) {
   constexpr int stride = repetitions(5, 17) * (processes<Mesh> > 6 ? 5 : 1);  // messages; all of them with 1
   int lives = 1, process = 1;
@@ -115,7 +110,7 @@ void dies_at_any(const outcome& expected) {
 }
 
 /// One dies before it has sent anything, while some of the others still connect and some send their first messages.
-template <template <class> class Mesh>
+template <class Mesh>
 void dies_while_others_connect(const outcome& expected) {
   constexpr int victim = 2;
   const auto all = std::make_shared<registry>(processes<Mesh>, places<Mesh>);
@@ -140,7 +135,7 @@ void dies_while_others_connect(const outcome& expected) {
 }
 
 /// One that has died comes back.
-template <template <class> class Mesh>
+template <class Mesh>
 void comes_back(const outcome& expected) {
   int came_back = 0;
   for (int again = 0; again < repetitions(4, 2); ++again) {
@@ -174,7 +169,7 @@ std::vector<float> predicted_by(const auto& strategy) {
   return model.predict(digits | data::batch<24>).values;
 }
 /// Process 3 dies in the training, so that process 5 takes its place and process 4 is a spare. Empty: this process has died.
-template <template <class> class Mesh>
+template <class Mesh>
 std::vector<std::vector<float>> predictions_of_all(std::vector<std::string>& problems) {
   const auto all = std::make_shared<registry>(processes<Mesh>, places<Mesh>);
   std::vector<std::vector<float>> predicted(processes<Mesh>);
@@ -197,31 +192,24 @@ std::vector<std::vector<float>> predictions_of_all(std::vector<std::string>& pro
 }  // namespace
 
 TEST_CASE("a process of a mesh that divides tensors dies at any of its messages: the others have the bits of one device") {
-  const outcome expected = trained<tensor_ranks>(one_device{{.threads = 1, .leaves = 8}});
-  dies_at_any<tensor_ranks>(expected);
-  dies_while_others_connect<tensor_ranks>(expected);
-  comes_back<tensor_ranks>(expected);
+  const outcome expected = trained<ranks>(one_device{{.threads = 1, .leaves = 8}});
+  dies_at_any<ranks>(expected);
+  dies_while_others_connect<ranks>(expected);
+  comes_back<ranks>(expected);
 }
 
 TEST_CASE("the same in a mesh of pipelines") {
-  const outcome expected = trained<pipelines>(one_device{{.threads = 1, .leaves = 8}});
-  dies_at_any<pipelines>(expected);
-  dies_while_others_connect<pipelines>(expected);
-  comes_back<pipelines>(expected);
-}
-
-TEST_CASE("the same in a mesh of pipelines whose ranks divide tensors") {
-  const outcome expected = trained<pipelines_of_ranks>(one_device{{.threads = 1, .leaves = 8}});
-  dies_at_any<pipelines_of_ranks>(expected);
-  dies_while_others_connect<pipelines_of_ranks>(expected);
-  comes_back<pipelines_of_ranks>(expected);
+  const outcome expected = trained<in_stages>(one_device{{.threads = 1, .leaves = 8}});
+  dies_at_any<in_stages>(expected);
+  dies_while_others_connect<in_stages>(expected);
+  comes_back<in_stages>(expected);
 }
 
 TEST_CASE("where layers are divided, a spare gets the predictions of the others") {
   const std::vector<float> expected = predicted_by(one_device{{.threads = 1, .leaves = 8}});
   REQUIRE(expected.size() == 500);
   std::vector<std::string> problems;
-  const auto predicted = predictions_of_all<tensor_ranks>(problems);
+  const auto predicted = predictions_of_all<ranks>(problems);
   for (std::size_t i = 0; i < predicted.size(); ++i) {
     CAPTURE(i);
     CHECK(problems[i] == "");
@@ -232,7 +220,7 @@ TEST_CASE("where layers are divided, a spare gets the predictions of the others"
 TEST_CASE("in a mesh of pipelines each process predicts alone, and a spare says that it cannot") {
   const std::vector<float> expected = predicted_by(one_device{{.threads = 1, .leaves = 8}});
   std::vector<std::string> problems;
-  const auto predicted = predictions_of_all<pipelines>(problems);
+  const auto predicted = predictions_of_all<in_stages>(problems);
   for (std::size_t i = 0; i < predicted.size(); ++i) {
     CAPTURE(i);
     const bool is_spare = i == 4;
@@ -243,8 +231,8 @@ TEST_CASE("in a mesh of pipelines each process predicts alone, and a spare says 
 }
 
 TEST_CASE("where layers are divided, an optimizer that takes norms of directions is refused") {
-  const mortal one(std::make_shared<registry>(processes<tensor_ranks>, places<tensor_ranks>), 0, false);
-  CHECK_THROWS_WITH_AS((trainer{net{}, lamb{}, sparse_categorical_crossentropy{}, elastic_mesh<tensor_ranks>{one}}),
+  const mortal one(std::make_shared<registry>(processes<ranks>, places<ranks>), 0, false);
+  CHECK_THROWS_WITH_AS((trainer{net{}, lamb{}, sparse_categorical_crossentropy{}, elastic_mesh<ranks>{one}}),
                        "lamb takes norms of whole parameters while it updates, and several processes have parts of them, so that "
                        "some could update and others not: take another optimizer, or leave out elastic_options",
                        error);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <barrier>
+#include <strata/distribute/mesh.hpp>
 #include <strata/distribute/tensor_parallel_among.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/predictor.hpp>

@@ -10,9 +10,9 @@ struct zero;  // exchange/zero/zero.hpp
 
 namespace strata::detail {
 
-/// The first template argument of a strategy that has been given wrong arguments.
+/// The first template argument of a strategy that has been given wrong arguments: the sentence about them.
 template <class Given, const reason& Why>
-struct refused_arguments {};
+using refused_with = wrong_argument<Given, because<Why>>;
 
 /// What such a strategy derives from: it takes the arguments and goes on as `Instead`, so that its sentence is the only error. It
 /// tells the sentence itself, because a compiler writes some lines for each base class.
@@ -21,6 +21,10 @@ struct refusing : Instead {
   template <class... Arguments>
   explicit refusing(const Arguments&...) {}
 };
+
+/// Whether it is a division of a network, pipelines or tensor_ranks. In its place stands the sentence about one that is wrong.
+template <class Division>
+concept divides_network = requires { Division::groups; };
 
 template <class T>
 inline constexpr bool is_zero = false;

@@ -19,6 +19,7 @@
 #include <strata/exchange/zero/sharding_verdict.hpp>
 #include <strata/exchange/zero/zero.hpp>
 #include <strata/program/program_text.hpp>
+#include <strata/resolvers/any_resolver.hpp>
 #include <strata/resolvers/cluster.hpp>
 #include <strata/synchronous/among_processes.hpp>
 #include <strata/train/late_workers.hpp>
@@ -69,8 +70,7 @@ std::string describe_program(const char* strategy, std::uint64_t seed, const aut
 }
 
 /// Throws strata::error if this process does not train, naming the strategy.
-template <class Resolver>
-cluster members_that_train(const char* strategy, Resolver resolver) {
+inline cluster members_that_train(const char* strategy, const any_resolver& resolver) {
   cluster members = resolver();
   if (!members.trains())
     throw_error({strategy, ": this process is ", to_string(members.task()), ", but only the chief and workers train"});
@@ -88,12 +88,6 @@ inline control::worker_connections connect_workers(const cluster& members, const
 }
 }  // namespace detail
 
-inline constexpr reason threads_and_leaves_are_options_of_compute_write_dot_compute_in_braces{
-    "threads and leaves are options of compute: {tf_config(), {.compute = {.leaves = 8}}}"};
-
-inline constexpr reason they_are_options_of_communication_write_dot_communication_in_braces{
-    "options of communication are written as such: {tf_config(), {.communication = {.bytes_per_pack = 4 << 20}}}"};
-
 /// `multi_worker_mirrored{tf_config()}`: each worker runs the same program on the same data set and computes its share of every
 /// global batch. Gradients are added in the tree in which one process adds them, so the parameters are those of one_device, bit
 /// for bit, for any number of workers and threads (with the same number of leaves: `{.compute = {.leaves = 4}}`; by default a
@@ -104,39 +98,23 @@ inline constexpr reason they_are_options_of_communication_write_dot_communicatio
 /// programs, naming what differs; communication_error if a worker does not join or is lost. With GPUs:
 /// `multi_worker_mirrored{tf_config(), gpus()}`.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/MultiWorkerMirroredStrategy
-template <class Resolver, class Backend = default_backend, class Sharding = zero<0>>
+template <class Backend = default_backend, class Sharding = zero<0>>
 struct multi_worker_mirrored {
   using backend = Backend;
   static constexpr auto name = "multi_worker_mirrored";
   using devices_type = typename device_list<Backend>::type;
   using engine_options_type = typename engine_options<Backend>::type;
-  Resolver resolver;
+  any_resolver resolver;
   multi_worker_options options{};
   [[no_unique_address]] Sharding sharding{};
   std::optional<devices_type> devices{};  // of each worker; none: the CPU with options.compute
   engine_options_type how{};              // options of its engine, if it names devices
 
-  explicit multi_worker_mirrored(Resolver r, multi_worker_options o = {}, Sharding s = {})
+  explicit multi_worker_mirrored(any_resolver r, multi_worker_options o = {}, Sharding s = {})
       : resolver(std::move(r)), options(std::move(o)), sharding(s) {}
   template <std::same_as<devices_type> Devices>  // so that empty braces are multi_worker_options
-  multi_worker_mirrored(Resolver r, Devices d, multi_worker_options o = {})
-      : resolver(std::move(r)), options(std::move(o)), devices(std::move(d)) {}
-  multi_worker_mirrored(Resolver r, devices_type d, engine_options_type h, multi_worker_options o = {})
+  multi_worker_mirrored(any_resolver r, Devices d, engine_options_type h = {}, multi_worker_options o = {})
       : resolver(std::move(r)), options(std::move(o)), devices(std::move(d)), how(std::move(h)) {}
-
-  // They tell where these options belong; templates for the same reason.
-  template <class Refused = compute_options>
-  multi_worker_mirrored(Resolver r, compute_options) : resolver(std::move(r)) {
-    static_assert(sizeof(
-        detail::diagnosed<
-            wrong_argument<Refused, detail::because<threads_and_leaves_are_options_of_compute_write_dot_compute_in_braces>>>()));
-  }
-  template <class Refused = communication_options>
-  multi_worker_mirrored(Resolver r, communication_options) : resolver(std::move(r)) {
-    static_assert(
-        sizeof(detail::diagnosed<
-               wrong_argument<Refused, detail::because<they_are_options_of_communication_write_dot_communication_in_braces>>>()));
-  }
 
   using fit_callback = late_workers;
 
@@ -171,110 +149,44 @@ struct multi_worker_mirrored {
   }
 };
 
-inline constexpr reason multi_worker_mirrored_takes_a_resolver_first_such_as_tf_config{
-    "multi_worker_mirrored takes a resolver first, such as tf_config()"};
-inline constexpr reason after_the_resolver_come_options_and_zero_or_devices_and_options{
-    "multi_worker_mirrored takes a resolver, then options and zero, or devices and options: {tf_config(), {}, zero<1>{}}, "
-    "{tf_config(), gpus()}"};
-inline constexpr reason devices_are_a_list_such_as_gpus_which_comes_after_the_resolver{
-    "devices are a list, such as gpus() or cpus(4), and come after the resolver: {tf_config(), gpus()}"};
-inline constexpr reason zero_comes_after_options_which_may_be_empty_braces{
-    "zero comes after options, which may be empty braces: {tf_config(), {}, zero<1>{}}"};
-inline constexpr reason zero_is_for_processes_that_train_on_their_cpus{
-    "zero is for processes that train on their CPUs: {tf_config(), {}, zero<1>{}}"};
+template <class R>
+multi_worker_mirrored(R) -> multi_worker_mirrored<>;
+template <class R>
+multi_worker_mirrored(R, multi_worker_options) -> multi_worker_mirrored<>;
+template <class R, int Stage>
+multi_worker_mirrored(R, multi_worker_options, zero<Stage>) -> multi_worker_mirrored<default_backend, zero<Stage>>;
+template <class R, lists_devices D>
+multi_worker_mirrored(R, D, typename engine_options<typename D::backend>::type = {}, multi_worker_options = {})
+    -> multi_worker_mirrored<typename D::backend>;
 
-template <class Given, const reason& Why, class Backend, class Sharding>
-struct multi_worker_mirrored<detail::refused_arguments<Given, Why>, Backend, Sharding> : detail::refusing<mirrored<>> {
-  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, detail::because<Why>>>()));
+inline constexpr reason threads_and_leaves_are_options_of_compute_write_dot_compute_in_braces{
+    "{tf_config(), {.compute = {.leaves = 8}}}"};
+inline constexpr reason they_are_options_of_communication_write_dot_communication_in_braces{
+    "{tf_config(), {.communication = {.bytes_per_pack = 4 << 20}}}"};
+inline constexpr reason multi_worker_mirrored_takes_a_resolver_then_options_and_zero_or_devices_and_options{
+    "{tf_config(), {}, zero<1>{}}, {tf_config(), gpus(), {.leaves = 8}}"};
+
+template <class Given, class Why, class Sharding>
+struct multi_worker_mirrored<wrong_argument<Given, Why>, Sharding> : detail::refusing<mirrored<>> {
+  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, Why>>()));
   using detail::refusing<mirrored<>>::refusing;
-  explicit multi_worker_mirrored(const auto& resolver, const multi_worker_options&, const auto&...)
-      : detail::refusing<mirrored<>>(resolver) {}
-  explicit multi_worker_mirrored(const auto& resolver, const auto&, const multi_worker_options&, const auto&...)
-      : detail::refusing<mirrored<>>(resolver) {}
-};
-/// Of what is no resolver.
-template <class Resolver, class Backend, class Sharding>
-  requires(!cluster_resolver<Resolver>)
-struct multi_worker_mirrored<Resolver, Backend, Sharding> : detail::refusing<mirrored<>> {
-  static_assert(sizeof(detail::diagnosed<typename detail::resolver_verdict<Resolver>::type>()));
-  using detail::refusing<mirrored<>>::refusing;
-  explicit multi_worker_mirrored(const auto& resolver, const multi_worker_options&, const auto&...)
+  multi_worker_mirrored(const auto& resolver, const compute_options&) : detail::refusing<mirrored<>>(resolver) {}
+  multi_worker_mirrored(const auto& resolver, const communication_options&) : detail::refusing<mirrored<>>(resolver) {}
+  multi_worker_mirrored(const auto& resolver, const multi_worker_options&, const auto&...)
       : detail::refusing<mirrored<>>(resolver) {}
 };
 namespace detail {
-template <class T>
-concept worker_options = std::is_convertible_v<T, multi_worker_options>;
-
-/// Whether multi_worker_mirrored takes these after the resolver.
-template <class... Rest>
-inline constexpr bool taken_by_workers = sizeof...(Rest) == 0;
-template <class A>
-inline constexpr bool taken_by_workers<A> = worker_options<A> || lists_devices<A>;
-template <class A, class B>
-inline constexpr bool taken_by_workers<A, B> =
-    (worker_options<A> && is_zero<B>) || (lists_devices<A> && (worker_options<B> || options_fit_devices<A, B>));
-template <lists_devices A, class B, worker_options C>
-inline constexpr bool taken_by_workers<A, B, C> = options_fit_devices<A, B>;
-
-/// Whether it is a number, or something for another place than the first.
-template <class R>
-concept follows_resolver = is_zero<R> || lists_devices<R> || worker_options<R> || std::is_arithmetic_v<R>;
-
-template <class T>
-concept names_gpu_or_cpu = lists_devices<T> || requires { typename device_list<typename T::backend>::type; };
-template <class... Rest>
-constexpr const reason& why_not_after_resolver() {
-  constexpr bool devices = (names_gpu_or_cpu<Rest> || ...), zeros = (is_zero<Rest> || ...);
-  if constexpr (devices && zeros)
-    return zero_is_for_processes_that_train_on_their_cpus;
-  else if constexpr (zeros)
-    return zero_comes_after_options_which_may_be_empty_braces;
-  else if constexpr (devices)
-    return devices_are_a_list_such_as_gpus_which_comes_after_the_resolver;
-  else
-    return after_the_resolver_come_options_and_zero_or_devices_and_options;
-}
-template <class R, class... Rest>
-constexpr const reason& why_not_workers() {
-  if constexpr (follows_resolver<R>)
-    return multi_worker_mirrored_takes_a_resolver_first_such_as_tf_config;
-  else
-    return why_not_after_resolver<Rest...>();
-}
+template <class... Given>
+using refused_by_workers =
+    refused_with<type_list<Given...>, multi_worker_mirrored_takes_a_resolver_then_options_and_zero_or_devices_and_options>;
 }  // namespace detail
-
-multi_worker_mirrored() -> multi_worker_mirrored<
-    detail::refused_arguments<detail::nothing, multi_worker_mirrored_takes_a_resolver_first_such_as_tf_config>>;
-template <class R>
-multi_worker_mirrored(R) -> multi_worker_mirrored<R>;
-template <detail::follows_resolver R>
-multi_worker_mirrored(R)
-    -> multi_worker_mirrored<detail::refused_arguments<R, multi_worker_mirrored_takes_a_resolver_first_such_as_tf_config>>;
-template <class R>
-multi_worker_mirrored(R, multi_worker_options) -> multi_worker_mirrored<R>;
-template <class R, int Stage>
-multi_worker_mirrored(R, multi_worker_options, zero<Stage>) -> multi_worker_mirrored<R, default_backend, zero<Stage>>;
-template <class R, lists_devices D>
-multi_worker_mirrored(R, D) -> multi_worker_mirrored<R, typename D::backend>;
-template <class R, lists_devices D>
-multi_worker_mirrored(R, D, multi_worker_options) -> multi_worker_mirrored<R, typename D::backend>;
-template <class R, lists_devices D>
-multi_worker_mirrored(R, D, typename engine_options<typename D::backend>::type, multi_worker_options = {})
-    -> multi_worker_mirrored<R, typename D::backend>;
-template <class R, class... Rest>
-  requires(detail::follows_resolver<R> || !detail::taken_by_workers<Rest...>)
-multi_worker_mirrored(R, Rest...)
-    -> multi_worker_mirrored<detail::refused_arguments<type_list<R, Rest...>, detail::why_not_workers<R, Rest...>()>>;
-// The same where braces stand for options.
-template <class R, class Given>
-  requires(!detail::is_zero<Given>)
-multi_worker_mirrored(R, multi_worker_options, Given)
-    -> multi_worker_mirrored<detail::refused_arguments<Given, detail::why_not_after_resolver<Given>()>>;
-template <class R, class Given, class Another, class... Rest>
-multi_worker_mirrored(R, multi_worker_options, Given, Another, Rest...)
-    -> multi_worker_mirrored<detail::refused_arguments<Given, detail::why_not_after_resolver<Given, Another, Rest...>()>>;
-template <class R, lists_devices D, class Given, class... Rest>
-multi_worker_mirrored(R, D, multi_worker_options, Given, Rest...)
-    -> multi_worker_mirrored<detail::refused_arguments<Given, detail::why_not_after_resolver<D, Given, Rest...>()>>;
+multi_worker_mirrored(any_resolver, compute_options) -> multi_worker_mirrored<
+    detail::refused_with<compute_options, threads_and_leaves_are_options_of_compute_write_dot_compute_in_braces>>;
+multi_worker_mirrored(any_resolver, communication_options) -> multi_worker_mirrored<
+    detail::refused_with<communication_options, they_are_options_of_communication_write_dot_communication_in_braces>>;
+template <class... Given>
+multi_worker_mirrored(Given...) -> multi_worker_mirrored<detail::refused_by_workers<Given...>>;
+template <class R, class... Given>  // after options in braces
+multi_worker_mirrored(R, multi_worker_options, Given...) -> multi_worker_mirrored<detail::refused_by_workers<R, Given...>>;
 
 }  // namespace strata

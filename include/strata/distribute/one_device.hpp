@@ -1,5 +1,6 @@
 // one_device: one device of this machine, such as all of its cores.
 #pragma once
+#include <strata/base/meta.hpp>
 #include <strata/base/refused_arguments.hpp>
 #include <strata/concepts/device_list.hpp>
 #include <strata/synchronous/synchronous.hpp>
@@ -30,34 +31,25 @@ struct one_device {
   }
 };
 
-inline constexpr reason one_device_takes_compute_options_or_a_device_such_as_gpu_0_and_its_options{
-    "one_device takes compute_options, or one device and its options, such as gpu(0) and cuda_options; mirrored takes several "
-    "devices"};
-inline constexpr reason zero_divides_state_among_processes_give_it_to_multi_worker_mirrored{
-    "zero divides state among processes: multi_worker_mirrored{tf_config(), {}, zero<1>{}}"};
-inline constexpr reason a_backend_is_a_template_argument_write_one_device_of_fits_in_8_MiB_in_angle_brackets{
-    "a backend is a template argument: one_device<fits_in<8_MiB>>{}"};
+one_device() -> one_device<>;
+one_device(compute_options) -> one_device<>;
 
-template <class Given, const reason& Why>
-struct one_device<detail::refused_arguments<Given, Why>> : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, detail::because<Why>>>()));
+inline constexpr reason one_device_takes_compute_options_or_a_device_such_as_gpu_0_and_its_options{
+    "one_device{{.threads = 2}}, one_device{gpu(0), {.leaves = 2}}, one_device<fits_in<8_MiB>>{}; mirrored takes several "
+    "devices, "
+    "multi_worker_mirrored takes zero"};
+
+template <class Given, class Why>
+struct one_device<wrong_argument<Given, Why>> : detail::refusing<one_device<>> {
+  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, Why>>()));
   using detail::refusing<one_device<>>::refusing;
   explicit one_device(const compute_options&, const auto&...) : detail::refusing<one_device<>>(0) {}
 };
-namespace detail {
-template <class Given>
-inline constexpr const reason& why_not_one_device =
-    names_backend<Given> ? a_backend_is_a_template_argument_write_one_device_of_fits_in_8_MiB_in_angle_brackets
-    : is_zero<Given>     ? zero_divides_state_among_processes_give_it_to_multi_worker_mirrored
-                         : one_device_takes_compute_options_or_a_device_such_as_gpu_0_and_its_options;
-}  // namespace detail
-
-one_device() -> one_device<>;
-one_device(compute_options) -> one_device<>;
-template <class Given, class... More>
-one_device(Given, More...) -> one_device<detail::refused_arguments<Given, detail::why_not_one_device<Given>>>;
-// The same after options in braces.
-template <class Given, class... More>
-one_device(compute_options, Given, More...) -> one_device<detail::refused_arguments<Given, detail::why_not_one_device<Given>>>;
+template <class... Given>
+one_device(Given...) -> one_device<
+    detail::refused_with<type_list<Given...>, one_device_takes_compute_options_or_a_device_such_as_gpu_0_and_its_options>>;
+template <class... Given>  // after options in braces
+one_device(compute_options, Given...) -> one_device<
+    detail::refused_with<type_list<Given...>, one_device_takes_compute_options_or_a_device_such_as_gpu_0_and_its_options>>;
 
 }  // namespace strata

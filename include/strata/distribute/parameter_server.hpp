@@ -18,6 +18,7 @@
 #include <strata/parameter_server/parameter_service.hpp>
 #include <strata/parameter_server/staleness.hpp>
 #include <strata/program/program_text.hpp>
+#include <strata/resolvers/any_resolver.hpp>
 #include <strata/resolvers/cluster.hpp>
 #include <string>
 #include <type_traits>
@@ -48,12 +49,11 @@ struct parameter_server_options {
 /// valid, naming the field, for another program than that of the servers, and for an optimizer with global_clipnorm;
 /// communication_error, naming the server, if a server does not answer or is lost.
 /// https://www.tensorflow.org/api_docs/python/tf/compat/v1/distribute/experimental/ParameterServerStrategy
-template <class Resolver, class Backend = default_backend>
+template <class Backend = default_backend>
 struct parameter_server {
-  static_assert(sizeof(detail::diagnosed<typename detail::resolver_verdict<Resolver>::type>()));
   using backend = Backend;
   static constexpr auto name = "parameter_server";
-  Resolver resolver;
+  any_resolver resolver;
   parameter_server_options options{};
 
   template <class Program>
@@ -63,8 +63,7 @@ struct parameter_server {
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
     using T = typename Program::value_type;
     static constexpr const auto& layout = layout_of_program<Program>;
-    Resolver resolve = resolver;
-    const cluster members = resolve();
+    const cluster members = resolver();
     executor<Program>::check(optimizer);
     if (const auto* bounded = std::get_if<bounded_staleness>(&options.staleness); bounded && bounded->steps < 0)
       throw_error({"parameter_server: bounded_staleness of ", bounded->steps, " steps"});
@@ -166,34 +165,21 @@ struct parameter_server {
   }
 };
 
+template <class R>
+parameter_server(R) -> parameter_server<>;
+template <class R>
+parameter_server(R, parameter_server_options) -> parameter_server<>;
+
 inline constexpr reason parameter_server_takes_a_resolver_such_as_tf_config_and_parameter_server_options{
-    "parameter_server takes a resolver and options: parameter_server{tf_config(), {.staleness = synchronous{}}}"};
+    "parameter_server{tf_config(), {.staleness = synchronous{}}}"};
 
-template <class Given, const reason& Why, class Backend>
-struct parameter_server<detail::refused_arguments<Given, Why>, Backend> : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, detail::because<Why>>>()));
+template <class Given, class Why>
+struct parameter_server<wrong_argument<Given, Why>> : detail::refusing<one_device<>> {
+  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, Why>>()));
   using detail::refusing<one_device<>>::refusing;
-  parameter_server(const auto& resolver, const parameter_server_options&, const auto&...)
-      : detail::refusing<one_device<>>(resolver) {}
 };
-namespace detail {
 template <class... Given>
-using refused_by_server =
-    refused_arguments<type_list<Given...>, parameter_server_takes_a_resolver_such_as_tf_config_and_parameter_server_options>;
-}  // namespace detail
-
-parameter_server() -> parameter_server<detail::refused_by_server<>>;
-template <class R>
-  requires std::is_arithmetic_v<R>
-parameter_server(R) -> parameter_server<detail::refused_by_server<R>>;
-template <class R, class Given, class... Rest>
-  requires(!std::is_convertible_v<Given, parameter_server_options> || sizeof...(Rest) > 0)
-parameter_server(R, Given, Rest...) -> parameter_server<detail::refused_by_server<R, Given, Rest...>>;
-template <class R, class Given, class... Rest>
-parameter_server(R, parameter_server_options, Given, Rest...) -> parameter_server<detail::refused_by_server<Given, Rest...>>;
-template <class R>
-parameter_server(R) -> parameter_server<R>;
-template <class R>
-parameter_server(R, parameter_server_options) -> parameter_server<R>;
+parameter_server(Given...) -> parameter_server<
+    detail::refused_with<type_list<Given...>, parameter_server_takes_a_resolver_such_as_tf_config_and_parameter_server_options>>;
 
 }  // namespace strata

@@ -106,18 +106,19 @@ concept divides_layers = requires {
 namespace detail {
 template <class Strategy>
 concept has_ranks = requires {
-  typename Strategy::backend_of_rank;
-  Strategy::ranks;
-  Strategy::groups;
+  typename Strategy::communicator_type;
+  Strategy::division::ranks;
 };
+template <has_ranks Strategy>
+using backend_of_rank_in = typename Strategy::division::template backend_of_rank<typename Strategy::communicator_type>;
 }  // namespace detail
 /// A strategy whose processes are ranks that divide layers: multi_worker_tensor_parallel, tensor_parallel_among, and meshes of
 /// them.
 template <class Strategy>
-concept divides_into_ranks = detail::has_ranks<Strategy> && !divides_parameters<typename Strategy::backend_of_rank>;
+concept divides_into_ranks = detail::has_ranks<Strategy> && !divides_parameters<detail::backend_of_rank_in<Strategy>>;
 /// A mesh of three parts, whose ranks have a process for each place.
 template <class Strategy>
-concept divides_into_stages_of_ranks = detail::has_ranks<Strategy> && divides_parameters<typename Strategy::backend_of_rank>;
+concept divides_into_stages_of_ranks = detail::has_ranks<Strategy> && divides_parameters<detail::backend_of_rank_in<Strategy>>;
 
 inline constexpr reason process_memory_is_that_of_a_program_such_as_the_program_type_of_a_trainer{
     "process_memory_of<Program, ...> takes a program, such as decltype(model)::program_type or program<network, loss, optimizer, "
@@ -242,7 +243,7 @@ constexpr process_memory process_memory_of(const training_sizes& how) {
   return out;
 }
 
-/// What a process needs that computes place `place`: `process_memory_of<program_type, multi_worker_pipeline<tf_config,
+/// What a process needs that computes place `place`: `process_memory_of<program_type, multi_worker_pipeline<
 /// balanced<4>>>({.batch = 64}, 0)`. There are as many processes as places of all groups, each of which computes with one thread.
 /// process_memory::messages has activations and their gradients on the way.
 template <class Program, divides_layers Strategy>
@@ -286,18 +287,18 @@ constexpr process_memory process_memory_of(const training_sizes& how, int place)
   return out;
 }
 
-/// What a rank needs: `process_memory_of<program_type, multi_worker_tensor_parallel<tf_config, 2, halves>>({.batch = 64})`. There
+/// What a rank needs: `process_memory_of<program_type, multi_worker_tensor_parallel<2, halves>>({.batch = 64})`. There
 /// are as many processes as ranks of all groups. process_memory::messages has the parts of layers that ranks send each other.
 template <class Program, divides_into_ranks Strategy>
   requires detail::is_program<Program>
 constexpr process_memory process_memory_of(const training_sizes& how) {
   detail::check_sizes(how);
-  using rank = typename Strategy::template program_of_rank<Program>;
-  using backend = typename Strategy::backend_of_rank;
+  using rank = typename Strategy::division::template program_of_rank<Program>;
+  using backend = detail::backend_of_rank_in<Strategy>;
   using items = typename rank::items;
   constexpr const auto& plan = plan_of<rank, backend>;
   constexpr const auto& layout = layout_of_program<rank>;
-  constexpr long bytes = long(sizeof(typename Program::value_type)), ranks = Strategy::ranks;
+  constexpr long bytes = long(sizeof(typename Program::value_type)), ranks = Strategy::division::ranks;
   constexpr int groups = Strategy::groups;
 
   const batch_division most = leaf_policy_of<Program>(how.leaves, groups).most(how.batch);
@@ -324,22 +325,22 @@ namespace detail {
 /// What process_memory_of asks of the strategy of a pipeline, for the stages of one rank.
 template <divides_into_stages_of_ranks Strategy>
 struct pipeline_of_rank {
-  using backend = typename Strategy::backend_of_rank;
+  using backend = detail::backend_of_rank_in<Strategy>;
   static constexpr int groups = Strategy::groups;
 };
 }  // namespace detail
 
-/// What a rank needs at place `place`: `process_memory_of<program_type, multi_worker_mesh<tf_config, data_parallel<2>,
+/// What a rank needs at place `place`: `process_memory_of<program_type, multi_worker_mesh<data_parallel<2>,
 /// pipeline<balanced<2>>, tensor_parallel<2, halves>>>({.batch = 64}, 0)`.
 template <class Program, divides_into_stages_of_ranks Strategy>
   requires detail::is_program<Program>
 constexpr process_memory process_memory_of(const training_sizes& how, int place) {
-  using rank = typename Strategy::template program_of_rank<Program>;
-  constexpr long bytes = long(sizeof(typename Program::value_type)), ranks = Strategy::ranks;
+  using rank = typename Strategy::division::template program_of_rank<Program>;
+  constexpr long bytes = long(sizeof(typename Program::value_type)), ranks = Strategy::division::ranks;
   process_memory out = process_memory_of<rank, detail::pipeline_of_rank<Strategy>>(how, place);
   out.whole_parameters += layout_of_program<Program>.size * bytes;
   if (place == 0) out.whole_slots += how.slots * layout_of_program<Program>.trainable * bytes;
-  const auto turns = detail::largest_turns<rank, typename Strategy::backend_of_rank>(
+  const auto turns = detail::largest_turns<rank, detail::backend_of_rank_in<Strategy>>(
       leaf_policy_of<rank>(how.leaves, Strategy::groups), how.batch, Strategy::groups);
   detail::add_messages_of_ranks<typename rank::items>(out, turns.samples, ranks, bytes, how.shares_memory, 2);
   return out;
@@ -383,7 +384,7 @@ std::string process_memory_table(const training_sizes& how) {
 /// process_memory_of for a rank at each place, as a table.
 template <class Program, divides_into_stages_of_ranks Strategy>
 std::string process_memory_table(const training_sizes& how) {
-  return detail::memory_of_places<Program, Strategy, typename Strategy::backend_of_rank::split>(how);
+  return detail::memory_of_places<Program, Strategy, detail::backend_of_rank_in<Strategy>::split>(how);
 }
 
 /// process_memory_of for a rank, as a table.

@@ -31,12 +31,12 @@ inline constexpr int devices_of = detail::count_devices(tape_of<typename Network
 namespace detail {
 /// Whether a network may place layers on devices of the strategy, as with `placed`.
 template <class Strategy>
-concept names_devices = requires { Strategy::device_count; };
+concept names_devices = requires { Strategy::division::split::device_count; };
 /// How many devices a network may name.
 template <class Strategy>
 inline constexpr int devices_of_strategy = 1;
 template <names_devices Strategy>
-inline constexpr int devices_of_strategy<Strategy> = Strategy::device_count;
+inline constexpr int devices_of_strategy<Strategy> = Strategy::division::split::device_count;
 }  // namespace detail
 
 }  // namespace strata

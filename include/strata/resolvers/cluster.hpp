@@ -206,16 +206,12 @@ class cluster {
 };
 
 inline constexpr reason resolvers_are_copyable;
-inline constexpr reason in_angle_brackets_a_resolver_is_a_type_such_as_tf_config_without_parentheses;
 inline constexpr reason a_resolver_such_as_tf_config_comes_first_and_returns_a_cluster_when_called;
 
 namespace detail {
 template <class R>
 auto requirements_of_resolver() {
-  if constexpr (std::is_function_v<R>)
-    return std::type_identity<
-        wrong_argument<R, because<in_angle_brackets_a_resolver_is_a_type_such_as_tf_config_without_parentheses>>>{};
-  else if constexpr (!std::copy_constructible<R>)
+  if constexpr (!std::copy_constructible<R>)
     return lacks<R, resolvers_are_copyable>{};
   else if constexpr (!requires(R& resolve) {
                        { resolve() } -> std::same_as<cluster>;

@@ -14,14 +14,6 @@
 
 namespace strata::detail {
 
-/// What each place computes, in order.
-[[gnu::cold]] std::string text_of_turns(const auto& table) {
-  std::string turns;
-  for (const auto& of_place : table.turns)
-    for (const turn& t : of_place) turns += text_of({t.backward ? " B" : " F", t.micro_batch, ".", t.stage});
-  return turns;
-}
-
 /// Something that is the same in all processes.
 struct agreed_value {
   const char* name;

@@ -35,26 +35,24 @@ concept grouping_communicator = elastic_communicator<C> && requires(C c, const C
   c.set_spare(true);
 };
 
-/// The executor of Mesh among all processes but the spares; it is made anew in each generation, from the arrays of the one
+/// The executor of Division among all processes but the spares; it is made anew in each generation, from the arrays of the one
 /// before. A step is computed without changing anything that lasts; then all processes tell each other that they have come so
 /// far, and update. If one is lost before, the others repeat the step in groups that are complete; if only some have heard of all
 /// others, the rest updates likewise, from the gradient at hand. So no process needs the arrays of another one, except when
 /// groups grow: then the chief sends all of them. A spare takes part in all that processes agree on, hears the results, and gets
-/// all parameters at the end of an epoch. Mesh: `places` of a group, `first_groups`, `executor<Communicator>`,
-/// `make(communicator, optimizer, seed, options, groups)`, and `divides_layers`: whether several processes have parts of the same
-/// layer, so that none predicts alone. It is a base, for what print_plan asks of an executor.
-template <class Program, class Mesh, grouping_communicator C>
-class regrouping_executor : public Mesh,
+/// all parameters at the end of an epoch. Division: pipelines or tensor_ranks.
+template <class Program, class Division, grouping_communicator C>
+class regrouping_executor : public Division::template printed<Program>,
                             public executor_defaults,
                             public counted_optimizer<typename Program::optimizer>,
-                            public collective_operations<regrouping_executor<Program, Mesh, C>, C> {
+                            public collective_operations<regrouping_executor<Program, Division, C>, C> {
   using operations = collective_operations<regrouping_executor, C>;
   friend operations;
   using counted = counted_optimizer<typename Program::optimizer>;
   using T = typename Program::value_type;
   using operations::processes_;
   using typename operations::connections;
-  using inner = typename Mesh::template executor<subgroup<connections>>;
+  using inner = typename Division::template executor<Program, subgroup<connections>>;
   static constexpr const auto& layout = layout_of_program<Program>;
 
   std::uint64_t seed_;
@@ -75,7 +73,7 @@ class regrouping_executor : public Mesh,
 
   regrouping_executor(typename Program::optimizer rule, std::uint64_t seed, const compute_options& compute, C processes)
       : counted(std::move(rule)), operations(std::move(processes)), seed_(seed), compute_(compute) {
-    if (Mesh::divides_layers && this->is_elastic() && needs_norms(optimizer()))
+    if (Division::divides_layers && this->is_elastic() && needs_norms(optimizer()))
       throw_error({Program::optimizer::name,
                    " takes norms of whole parameters while it updates, and several processes have parts of them, so that some "
                    "could update and others not: take another optimizer, or leave out elastic_options"});
@@ -162,7 +160,7 @@ class regrouping_executor : public Mesh,
   }
   /// A spare gets the predictions of the others if a process does not compute them alone; otherwise it throws strata::error.
   void predict(const samples<T>& batch, const output_rows<T>& out) {
-    if constexpr (Mesh::divides_layers) {
+    if constexpr (Division::divides_layers) {
       operation({}, [&] {
         if (inner_) inner_->predict(batch, out);
         send_predictions_to_spares(batch.count, out);
@@ -263,8 +261,9 @@ class regrouping_executor : public Mesh,
       return;
     }
     const int computing = processes_.computing();
-    std::unique_ptr<inner> next = Mesh::make(subgroup<connections>(processes_, 0, 1, computing), optimizer(), seed_, compute_,
-                                             generation_ == 0 ? Mesh::first_groups : computing / Mesh::places);
+    const int groups_now = generation_ == 0 ? Division::groups : computing / Division::places();
+    std::unique_ptr<inner> next(new inner(Division::template make<Program>(subgroup<connections>(processes_, 0, 1, computing),
+                                                                           optimizer(), seed_, compute_, groups_now)));
     if (inner_) {
       next->take_state(*inner_, is_whole_);
     } else if (whole_.size() > 0) {

@@ -11,15 +11,12 @@
 #include <strata/network/layout_verdict.hpp>
 #include <strata/network/network_of_rank.hpp>
 #include <strata/network/tape.hpp>
+#include <strata/synchronous/pipelines.hpp>
 #include <type_traits>
 
 namespace strata {
 
-template <int Groups>
-struct data_parallel;  // distribute/mesh.hpp
-
 inline constexpr reason layers_are_divided_among_at_least_one_rank{"layers are divided among at least one rank"};
-inline constexpr reason data_parallel_has_at_least_one_group{"data_parallel has at least one group"};
 inline constexpr reason fits_in_does_not_go_with_divided_layers_set_a_smaller_micro_batch{
     "a rank that has a part of the layers keeps the activations of a micro-batch: leave out fits_in, and set a smaller "
     "micro_batch"};

@@ -213,12 +213,13 @@ struct micro_batch_verdict<Strategy, Source> {
                           because<the_number_of_micro_batches_divides_the_batch>>;
 };
 template <class Strategy, class Source>
-  requires(has_batch_size_in_type<Source> &&
-           Source::batch_size % (Strategy::groups_that_cut * Strategy::split::table.micro_batches) != 0)
+  requires(has_batch_size_in_type<Source> && Strategy::division::divides_layers &&
+           Source::batch_size % (Strategy::division::groups * Strategy::division::split::table.micro_batches) != 0)
 struct micro_batch_verdict<Strategy, Source> {
-  using type = batch_cannot_be_cut<samples_in_a_batch<Source::batch_size>,
-                                   groups_of_micro_batches<Strategy::groups_that_cut, Strategy::split::table.micro_batches>,
-                                   because<the_number_of_groups_times_that_of_micro_batches_divides_the_batch>>;
+  using type =
+      batch_cannot_be_cut<samples_in_a_batch<Source::batch_size>,
+                          groups_of_micro_batches<Strategy::division::groups, Strategy::division::split::table.micro_batches>,
+                          because<the_number_of_groups_times_that_of_micro_batches_divides_the_batch>>;
 };
 
 /// The first sentence of fit with a strategy.

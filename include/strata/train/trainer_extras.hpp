@@ -22,6 +22,7 @@ inline constexpr reason a_trainer_takes_metrics_a_strategy_a_precision_and_a_see
     "after network, optimizer and loss come metrics, a strategy, a precision and a seed"};
 inline constexpr reason options_and_callbacks_go_to_fit_after_the_data{
     "options such as epochs and steps_per_execution, and callbacks, go to fit, after the data: model.fit(data, epochs(2))"};
+inline constexpr reason a_backend_is_a_template_argument_write_one_device_of_fits_in_8_MiB_in_angle_brackets;
 inline constexpr reason a_device_belongs_to_a_strategy_write_one_device_of_gpu_0_or_mirrored_of_gpus{
     "a device is an argument of a strategy: one_device{gpu(0)}, mirrored{gpus()}, mirrored{cpus(4)}"};
 inline constexpr reason it_is_no_metric_which_has_measure_and_no_strategy_which_has_executor{

@@ -50,12 +50,10 @@ class values_of_plugins final : public pjrt::value_store {
 /// trainer's constructor connects the workers. Throws strata::error if the plugin knows the devices of one process only or if
 /// workers train different programs, communication_error if a worker does not join or is lost, and pjrt::plugin_error.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/TPUStrategy
-template <class Resolver>
 struct multi_worker_xla {
-  static_assert(sizeof(detail::diagnosed<typename detail::resolver_verdict<Resolver>::type>()));
   static constexpr auto name = "multi_worker_xla";
 
-  Resolver resolver;
+  any_resolver resolver;
   multi_worker_xla_options options{};
 
   template <class Program>
@@ -93,9 +91,5 @@ struct multi_worker_xla {
     return all;
   }
 };
-template <class R>
-multi_worker_xla(R) -> multi_worker_xla<R>;
-template <class R>
-multi_worker_xla(R, multi_worker_xla_options) -> multi_worker_xla<R>;
 
 }  // namespace strata

@@ -139,8 +139,5 @@ one_device(gpu) -> one_device<cuda>;
 one_device(gpu, cuda_options) -> one_device<cuda>;
 template <std::same_as<cuda_options> Options>  // so that braces alone are compute_options
 one_device(Options) -> one_device<cuda>;
-template <class Given, class... More>
-  requires(!std::same_as<Given, cuda_options>)
-one_device(gpu, Given, More...) -> one_device<detail::refused_arguments<Given, detail::why_not_one_device<Given>>>;
 
 }  // namespace strata

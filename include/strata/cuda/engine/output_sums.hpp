@@ -14,7 +14,7 @@ namespace strata {
 
 namespace machine {
 /// The sums of some outputs, which another device has computed, of all leaves: those in columns where `of_column` is `which`.
-struct take_columns {
+struct take_output_columns {
   const double* from;
   const int* of_column;
   int which;
@@ -56,9 +56,9 @@ class output_sums {
       for (const Place& p : places) {
         if (p.number == home.number) continue;
         machine::copy_between(home.queue, copies_.data(), p.sums.data(), size * sizeof(double));
-        machine::for_each_index(
-            home.queue, long(size),
-            machine::take_columns{copies_.data(), place_of_column_.data(), p.number, long(sums_of_leaf::size), home.sums.data()});
+        machine::for_each_index(home.queue, long(size),
+                                machine::take_output_columns{copies_.data(), place_of_column_.data(), p.number,
+                                                             long(sums_of_leaf::size), home.sums.data()});
       }
     }
   }

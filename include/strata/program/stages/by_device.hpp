@@ -12,6 +12,7 @@ template <int Devices>
 struct by_device {
   static constexpr const auto& table = one_at_a_time<Devices>;
   static constexpr auto place = "device";
+  static constexpr int device_count = Devices;
   template <class Program>
   using verdict = detail::split_verdict<Program>;
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <strata/base/reason.hpp>
+#include <strata/base/text.hpp>
+#include <string>
 
 namespace strata {
 
@@ -181,5 +183,22 @@ struct interleaved {
     return all;
   }
 };
+
+namespace detail {
+/// What each place computes, in order.
+[[gnu::cold]] std::string text_of_turns(const auto& table) {
+  std::string turns;
+  for (const auto& of_place : table.turns)
+    for (const turn& t : of_place) turns += text_of({t.backward ? " B" : " F", t.micro_batch, ".", t.stage});
+  return turns;
+}
+/// How Split divides a network: ` 2 places with the stages 0 0 1 and the turns F0.0 ...`.
+template <class Split, class Items>
+[[gnu::cold]] std::string text_of_stages() {
+  std::string stages;
+  for (const int stage : Split::template stage_of_node<Items>) stages += text_of({" ", stage});
+  return text_of({" ", Split::table.places, " places with the stages", stages, " and the turns", text_of_turns(Split::table)});
+}
+}  // namespace detail
 
 }  // namespace strata

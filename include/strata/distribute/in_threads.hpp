@@ -1,0 +1,38 @@
+// Strategies whose places or ranks are threads of this process.
+#pragma once
+#include <cstdint>
+#include <strata/base/refused_arguments.hpp>
+#include <strata/distribute/one_device.hpp>
+#include <strata/program/compute_options.hpp>
+#include <utility>
+
+namespace strata {
+
+/// A division of a network, pipelines or tensor_ranks, each of whose places is a thread: pipeline, tensor_parallel and mesh.
+template <class Division>
+struct in_threads {
+  using division = Division;
+  using backend = typename Division::backend;
+  static constexpr auto name = Division::name;
+  static constexpr int groups = Division::groups;
+  compute_options options{};
+
+  template <class Program>
+  using verdict = typename Division::template verdict<Program>;
+  template <class Program>
+  using executor = typename Division::template in_threads<Program>;
+  template <class Program>
+  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
+    return Division::template make_in_threads<Program>(std::move(optimizer), seed, options);
+  }
+};
+
+/// Of what divides nothing: Sentence says why.
+template <class Sentence>
+  requires(!detail::divides_network<Sentence>)
+struct in_threads<Sentence> : detail::refusing<one_device<>> {
+  static_assert(sizeof(detail::diagnosed<Sentence>()));
+  using detail::refusing<one_device<>>::refusing;
+};
+
+}  // namespace strata
