@@ -29,10 +29,11 @@ outcome trained(const auto& data, const auto& optimizer, const auto& strategy, i
   outcome out;
   for (int i = 0; i < steps; ++i) {
     const int rows = i % 7 == 6 ? batch * 5 / 8 : batch;
-    out.losses.push_back(
-        model.executor()
-            .train_step(data.rows(batch * (i % 7), rows, ends_of_program<typename decltype(model)::program_type>))[0]
-            .mean());
+    out.losses.push_back(step_result<typename decltype(model)::program_type>(
+                             model.executor().train_step(
+                                 data.rows(batch * (i % 7), rows, ends_of_program<typename decltype(model)::program_type>)))
+                             .get()[0]
+                             .mean());
   }
   out.weights.assign(model.parameters().begin(), model.parameters().end());
   return out;
