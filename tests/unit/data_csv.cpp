@@ -226,7 +226,7 @@ TEST_CASE("columns by type, by name and in another order") {
   for (const data::csv_options& o : {data::csv_options{.label = "1"}, {.targets = {"1"}}})
     CHECK(error_of([&] {
             (void)data::read_csv<int, int>(plain, o);
-          }).ends_with(": label and targets are options of csv, which makes samples"));
+          }).ends_with(": label, targets and class_names are options of csv, which makes samples"));
   const auto [last] = data::read_csv<std::string>(plain, {.columns = {"1"}, .separator = ';', .header = false});
   CHECK(last == std::vector<std::string>{"2", "?"});
   CHECK(std::get<0>(data::read_csv<int>(f.write("e.csv", std::string("a\n")))).empty());

@@ -134,9 +134,22 @@ constexpr auto parameters_of(shape in) {
     return std::array<parameter, 0>{};
 }
 
+namespace detail {
+/// A trait beside `traits`, where nothing reads it.
+template <class Op>
+concept has_stray_trait = requires { Op::whole_batch; } || requires { Op::folds; } || requires { Op::is_view; } ||
+                          requires { Op::only_trains; } || requires { Op::elementwise; } || requires { Op::over_last_axis; } ||
+                          requires { Op::shares_kernel; } || requires { Op::looks_up; } || requires { Op::makes; };
+template <class Op>
+constexpr operation_traits default_traits() {
+  static_assert(!has_stray_trait<Op>, "traits of an operation are members of `static constexpr operation_traits traits{...}`");
+  return {};
+}
+}  // namespace detail
+
 /// Those of an operation, or the defaults.
 template <class Op>
-inline constexpr operation_traits traits_of{};
+inline constexpr operation_traits traits_of = detail::default_traits<Op>();
 template <class Op>
   requires requires { Op::traits; }
 inline constexpr operation_traits traits_of<Op> = Op::traits;

@@ -82,8 +82,9 @@ struct silu : detail::elementwise_function {
 };
 
 /// min(max(x + 3, 0), 6) / 6: sigmoid in three straight pieces.
-struct hard_sigmoid : detail::elementwise_function {
+struct hard_sigmoid : detail::keeps_shape {
   static constexpr auto name = "hard_sigmoid";
+  static constexpr operation_traits traits{.elementwise = true, .makes = value_range::from_0_to_1};
 };
 
 /// x * hard_sigmoid(x); also known as hard swish (Howard et al. 2019, MobileNetV3).

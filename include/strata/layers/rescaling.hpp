@@ -10,7 +10,7 @@ namespace strata {
 template <decimal Scale, decimal Offset>
 struct scale_and_offset : detail::elementwise_function {
   static constexpr auto name = "rescaling";
-  static constexpr value_range makes = value_range::unknown;
+  static constexpr operation_traits traits{.elementwise = true};
   static constexpr double scale = Scale.value(), offset = Offset.value();
 };
 

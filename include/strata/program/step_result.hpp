@@ -5,8 +5,11 @@
 
 namespace strata {
 
-/// So many results of steps can be read later, besides those of the steps of the last launch.
-inline constexpr long most_unread_results = 256;
+namespace detail {
+/// A launch has at most so many steps. The results of these, and of so many steps before them, can be read later.
+inline constexpr long most_steps_of_launch = 1024, most_unread_results = 256;
+inline constexpr long most_pending_results = most_steps_of_launch + most_unread_results;
+}  // namespace detail
 
 /// The metric sums of a training step, or where they will be. It is valid until its executor is moved or destroyed.
 template <class Program>

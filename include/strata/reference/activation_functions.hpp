@@ -3,6 +3,7 @@
 #include <cmath>
 #include <concepts>
 #include <numbers>
+#include <strata/base/rounded.hpp>
 #include <strata/layers/activations.hpp>
 #include <strata/layers/rescaling.hpp>
 
@@ -86,7 +87,7 @@ template <decimal Scale, decimal Offset>
 struct activation_function<scale_and_offset<Scale, Offset>> : detail::slope_from_output {
   template <class T>
   static constexpr T value(T x) {
-    return x * T(Scale.value()) + T(Offset.value());
+    return detail::rounded(x * T(Scale.value())) + T(Offset.value());
   }
   template <class T>
   static constexpr T derivative(T, T) {

@@ -98,7 +98,6 @@ template <class T>
   if (group.is_chief() && settings_.how != verbosity::off) give_notice();
   progress_bar progress(std::cout, group.is_chief() ? settings_.how : verbosity::off);
   executor_.prepare(settings_.batch_size, purpose::training);
-  executor_.launch_together(settings_.execution);
   plan = {.batch_size = double(settings_.batch_size),
           .batches = double(stream_.length()),
           .first_epoch = double(settings_.first_epoch),
@@ -200,6 +199,7 @@ template <class T>
     at.steps_of_epoch = at.samples_of_epoch = 0;
     at.metric_sums.assign(sums_.size(), {});
   }
+  executor_.launch_together(settings_.execution);  // an epoch may have kept gradients, which takes steps one by one
   sees_each_step_ = settings_.execution == 1 && (hooks.see_batches() || state.bad_loss_ends_training);
   if (!train_steps(progress, hooks, resumes)) return;
   read_results();
@@ -238,7 +238,8 @@ template <class T>
 
 template <class T>
 [[gnu::cold]] void fit_loop<T>::end_execution(progress_bar& progress, const hook_list& hooks, bool progress_is_due) {
-  if (hooks.see_batches() || state.bad_loss_ends_training || progress_is_due || executor_.pending() >= most_unread_results)
+  if (hooks.see_batches() || state.bad_loss_ends_training || progress_is_due ||
+      executor_.pending() >= detail::most_unread_results)
     read_results();
   hooks.of_batch(&hook_calls::batch_end, state);
   hooks.of_session(&hook_calls::step_end);
@@ -270,7 +271,7 @@ template <class T>
   ++at.batches_of_pass;
   if (executor_.pending() == 0)
     add_sums(at.steps_of_epoch, &batch);
-  else if (sees_each_step_)
+  else if (sees_each_step_ || executor_.pending() == detail::most_pending_results)
     read_results(&batch);
 }
 

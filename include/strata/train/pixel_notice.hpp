@@ -9,14 +9,15 @@
 
 namespace strata::detail {
 
-/// Whether the first layers compute with numbers as the data have them: neither an embedding nor a normalization.
+/// Whether the first layers compute with numbers as the data have them: neither an embedding nor a normalization or rescaling.
 template <class Network>
 constexpr bool computes_with_inputs() {
   constexpr const auto& t = tape_of<typename Network::items>;
   for (int i = 0; i < t.size; ++i) {
     const tape_node& node = t.nodes[i];
     if (node.is_input() || input_of_node(t.nodes, i).exists() || !input_of_node(t.nodes, node.input[0]).exists()) continue;
-    if (node.operation->traits.looks_up || std::string_view(node.operation->name).ends_with("normalization")) return false;
+    const std::string_view name = node.operation->name;
+    if (node.operation->traits.looks_up || name.ends_with("normalization") || name == "rescaling") return false;
   }
   return true;
 }

@@ -65,16 +65,16 @@ struct tpu {
     return {std::move(optimizer), seed, devices()};
   }
   module_devices devices() const {
-    if (const auto hosts = detail::hosts_of_slice(detail::variables(environment)); hosts.size() > 1)
-      refuse_several_hosts(int(hosts.size()), " hosts");
-    if (plugin == "tpu" && tpu_chips() == 0)  // where libtpu would ask a metadata server for minutes
-      throw_error("tpu: this machine has no TPU: its PCI bus names none of Google's chips; xla{.plugin = \"cpu\"} runs anywhere");
     if (!accelerator_type.empty()) {
       ::setenv("TPU_SKIP_MDS_QUERY", "1", 1);
       ::setenv("TPU_ACCELERATOR_TYPE", accelerator_type.c_str(), 1);
       ::setenv("TPU_WORKER_HOSTNAMES", "localhost", 1);
       ::setenv("TPU_WORKER_ID", "0", 1);
     }
+    if (const auto hosts = detail::hosts_of_slice(detail::variables(environment)); hosts.size() > 1)
+      refuse_several_hosts(int(hosts.size()), " hosts");
+    if (plugin == "tpu" && tpu_chips() == 0)  // where libtpu would ask a metadata server for minutes
+      throw_error("tpu: this machine has no TPU: its PCI bus names none of Google's chips; xla{.plugin = \"cpu\"} runs anywhere");
     module_devices chosen = choose_devices(pjrt::find_plugin(plugin), options, replicas, cache);
     if (const int all = chosen.client->devices_of_all_hosts(); all > chosen.client->devices())
       refuse_several_hosts(all, " chips, of which this host has some only");

@@ -193,6 +193,20 @@ TEST_CASE("a GPU has the parameters of its layers only, and a step waits for not
   CHECK(used(1) > 120'000);
 }
 
+TEST_CASE("an execution may have more steps than sums that wait to be read") {
+  using net = sequential<input<2>, on<device<0>, dense<2, relu>>, on<device<1>, dense<2, softmax>>>;
+  const std::vector<float> x(2 * 1'500, 0.5f);
+  const std::vector<std::int32_t> y(1'500);
+  const auto loss_of = [&](long steps, const auto& strategy) {
+    have_devices(2);
+    trainer model{net{}, sgd{}, sparse_categorical_crossentropy{}, strategy};
+    return model.fit(x, y, batch_size(1), epochs(1), verbosity::off, steps_per_execution(steps))["loss"].back();
+  };
+  const double expected = loss_of(1, placed{gpu(0), gpu(1)});
+  CHECK(loss_of(300, placed{gpu(0), gpu(1)}) == expected);
+  CHECK(loss_of(1'500, placed{gpu(0), gpu(1)}) == expected);
+}
+
 TEST_CASE("what cannot be placed is one error") {
   using two = gpu_pipeline<balanced<2>, micro_batches<8>>;
   using P = program<deep, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
@@ -237,7 +251,7 @@ TEST_CASE("out of memory: what each GPU needs, and a smaller batch trains") {
   const std::string at_first = error_of([&] { strategy.make<P>(adam{}, 1); });
   CAPTURE(at_first);
   CHECK(at_first.find("are free. Without batches, gpu(0) needs ") != std::string::npos);
-  machine::emulate_devices(2, 1 << 16);
+  machine::emulate_devices(2, 1 << 17);
   auto executor = strategy.make<P>(adam{}, 1);
   const std::string said = error_of([&] { executor.prepare(4096, purpose::training); });
   CAPTURE(said);

@@ -86,7 +86,7 @@ template <decimal Scale, decimal Offset>
 struct vector_activation<scale_and_offset<Scale, Offset>> {
   template <class T>
   STRATA_INLINE static vec<T> value(vec<T> x) {
-    return multiply_add(broadcast(T(Scale.value())), x, broadcast(T(Offset.value())));
+    return strata::detail::rounded(vec<T>(x * T(Scale.value()))) + T(Offset.value());
   }
   template <class T>
   STRATA_INLINE static vec<T> derivative(vec<T>) {

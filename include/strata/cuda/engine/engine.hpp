@@ -40,7 +40,6 @@ class cuda_engine {
   static_assert(plan.derived == 0, "the kernels of CUDA derive nothing from weights");
   using replica = cuda_replica<Program>;
   using sums_grid = typename step_sums<Program>::grid;
-  static constexpr long most_together = 1024;  // steps
 
   /// Of steps whose batches have the same size: what is done with the gradient.
   struct update_of_step {
@@ -93,7 +92,7 @@ class cuda_engine {
         },
         [&](int) { return ". Without batches, a GPU needs " + detail::text_of_needs(replica::arenas(slots)); });
     replicas_.enable_peer_access();
-    step_sums_.allocate(first(), most_together);
+    step_sums_.allocate(first());
   }
 
   /// Throws strata::error for an observer that reads numbers as if they were in host memory.
@@ -309,7 +308,7 @@ class cuda_engine {
   /// While n is above 1, steps whose data set the device keeps are launched n at a time. 1: also what has been asked for before.
   void launch_together(long n) {
     launch_staged();
-    together_ = int(std::clamp(n, 1L, most_together));
+    together_ = int(std::clamp(n, 1L, detail::most_steps_of_launch));
     grow_steps();
   }
   /// See step_result.

@@ -96,7 +96,7 @@ class cuda_split_engine {
           [&] { places_.add(p, o.devices[std::size_t(p)], slots); },
           [&](int failed) { return ". Without batches, " + place::needs_on(failed, place::own_arenas(p, slots)); });
     places_.enable_peer_access();
-    step_sums_.allocate(home(), 1);
+    step_sums_.allocate(home());
     sums_of_outputs_.prepare(home());
   }
 

@@ -86,10 +86,9 @@ class step_sums {
   /// A kernel that stores those of one step.
   using grid = machine::grid<machine::detail::one_thread_each<kernel>>;
 
-  /// together: the steps of a launch.
   template <class Device>
-  void allocate(const Device& device, long together) {
-    entries_ = most_unread_results + together;
+  void allocate(const Device& device) {
+    entries_ = detail::most_pending_results;
     on_host_.resize(std::size_t(entries_ * kernel::size));
     on_device_ = device.on.template allocate<double>(on_host_.size());
     device.write(on_host_, on_device_.data());

@@ -91,7 +91,7 @@ struct take_branch {
 };
 
 template <column_settings S, class T, int All>
-struct take_columns {
+struct copy_columns {
   const T* x;
   T* y;
   constexpr void operator()(long i) const { y[i] = x[i / S.count * All + S.first + i % S.count]; }
@@ -310,7 +310,7 @@ struct kernel<cuda, column_slice<S>, P, In> : kernel_defaults {
 
   static void forward(machine::queue q, const operands<T>& o) {
     constexpr long size = column_slice<S>::output_shape(In).value.size();
-    machine::for_each_index(q, o.count * size, machine::take_columns<S, T, In.last()>{o.x[0], o.y});
+    machine::for_each_index(q, o.count * size, machine::copy_columns<S, T, In.last()>{o.x[0], o.y});
   }
   static void backward(machine::queue q, const operands<T>& o) {
     const auto dx = machine::gradient_place<T>::of_input(o, 0);

@@ -253,8 +253,8 @@ class csv_typed {
  public:
   csv_typed(const std::filesystem::path& path, const csv_options& o)
       : table_(path, o), which_(o.columns.empty() ? table_.all_but() : table_.find(o.columns)) {
-    if (!o.label.empty() || !o.targets.empty())
-      throw_error(path.string() + ": label and targets are options of csv, which makes samples");
+    if (!o.label.empty() || !o.targets.empty() || !o.class_names.empty())
+      throw_error(path.string() + ": label, targets and class_names are options of csv, which makes samples");
     // An empty file without a header has no columns to compare.
     if (which_.size() != columns && !(table_.names().empty() && o.columns.empty()))
       throw_error({path.string(), ": expected ", counted(columns, "column"), ", got ", table_.counted_names(which_)});

@@ -59,7 +59,6 @@ class module_executor : public executor_defaults,
   using running_module = detail::running_module;
   using kind = detail::module_kind;
   static constexpr const auto& layout = layout_of_program<Program>;
-  static constexpr long max_together = 1024;  // steps
 
   module_devices on_;
   philox seed_;
@@ -67,7 +66,7 @@ class module_executor : public executor_defaults,
   detail::compiled_modules<Program, Modules, group_type> modules_;
   detail::calls_in_flight<connections> calls_;
   detail::host_copies<Program, connections> copies_;
-  detail::training_sums<Program> sums_{max_together};
+  detail::training_sums<Program> sums_;
   detail::result_reader<Program> results_;
   arena<T> gradient_;  // see keep_gradient
 
@@ -192,7 +191,7 @@ class module_executor : public executor_defaults,
   /// the host.
   void launch_together(long n) {
     launch();
-    together_ = on_.traits.loops ? int(std::clamp(n, 1L, max_together)) : 1;
+    together_ = on_.traits.loops ? int(std::clamp(n, 1L, detail::most_steps_of_launch)) : 1;
   }
 
   metric_sums<Program> finish() { return {}; }

@@ -16,14 +16,11 @@ class training_sums {
     long number = 0;
     metric_sums<Program> sums{};
   };
-  std::size_t most_;  // steps
+  static constexpr std::size_t most_ = std::size_t(most_pending_results);  // steps
   unread_sums<Program> unread_;
-  std::vector<sums_of_step> read_;  // step n is at n % most_
+  std::vector<sums_of_step> read_ = std::vector<sums_of_step>(most_);  // step n is at n % most_
 
  public:
-  /// together: the steps of a call.
-  explicit training_sums(long together) : most_(std::size_t(most_unread_results + together)), read_(most_) {}
-
   /// Adds the sums of a call that has begun, whose first step has this number.
   void add(const running_module& m, module_call& call, long number) {
     if (unread_.size() == most_) unread_.drop_first();
