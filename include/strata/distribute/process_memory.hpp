@@ -384,7 +384,7 @@ std::string process_memory_table(const training_sizes& how) {
 /// process_memory_of for a rank at each place, as a table.
 template <class Program, divides_into_stages_of_ranks Strategy>
 std::string process_memory_table(const training_sizes& how) {
-  return detail::memory_of_places<Program, Strategy, detail::backend_of_rank_in<Strategy>::split>(how);
+  return detail::memory_of_places<Program, Strategy, typename detail::backend_of_rank_in<Strategy>::split>(how);
 }
 
 /// process_memory_of for a rank, as a table.
