@@ -3,7 +3,7 @@
 #include <strata/concepts/device.hpp>
 #include <strata/optimizers/gradient.hpp>
 
-/// The sum over arrays, of `samples` samples.
+/// The sum over arrays that hold the gradients of `samples` samples.
 template <class T>
 constexpr auto reduced(T* const* arrays, int count, long samples) {
   return strata::whole_batch_reduction::reduce(strata::leaf_gradients<T, strata::host_device>{arrays, count, 0, count, count},

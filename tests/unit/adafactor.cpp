@@ -81,7 +81,7 @@ double root_mean_square(const numbers& x) {
   return std::sqrt(sum / double(x.size()));
 }
 
-/// The paper, in double, one number at a time.
+/// The algorithm of the paper in double, one element at a time.
 numbers textbook(const adafactor& o, int leaf_count, int steps) {
   model<double> m(leaf_count);
   numbers w(m.weights.data(), m.weights.data() + size);

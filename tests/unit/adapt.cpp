@@ -17,7 +17,7 @@ namespace {
 
 using linear_model = sequential<input<3>, normalization, dense<1>>;
 
-/// `count` samples of three features: of mean 5, far from 0, and constant.
+/// `count` samples of three features: one with mean 5, one far from 0, one constant.
 std::vector<float> features(int count) {
   std::vector<float> x;
   for (int i = 0; i < count; ++i) {
@@ -33,7 +33,7 @@ auto model_of(P p = {}) {
 }
 auto array_of(const std::vector<float>& x) { return data::array<float, shape{3}>(x); }
 
-/// A source of the user's that yields nothing.
+/// A user's source that yields nothing.
 struct no_batches {
   using value_type = samples<float>;
   static constexpr int batch_size = 4;
@@ -170,7 +170,7 @@ TEST_CASE("what is too large for float is not for double") {
 }
 
 namespace {
-/// What fit says of samples of `size` numbers that are all `value`.
+/// The text that fit writes to std::clog for samples of `size` elements that are all `value`.
 template <bool Adapts = false, class Net>
 std::string said_by(Net net, float value = 1) {
   trainer model{net, sgd{.learning_rate = 0}, mean_squared_error{}};

@@ -1,5 +1,5 @@
 // needs: grpc protozero
-// Who may take part in a training: secrets, users, addresses, and what gRPC may print.
+// Who may take part in a training: secrets, users, addresses; and what gRPC may print.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -140,14 +140,14 @@ TEST_CASE("the kernel tells whose connection it is") {
   const io::file_descriptor accepted(::accept(listener.number(), nullptr, nullptr));
   CHECK(detail::is_from_same_user(accepted.number()) == true);
   if (::geteuid() != 0) return;
-  // A socket belongs to the user that the process is when it makes the socket.
+  // A socket belongs to the user under whom the process makes it.
   REQUIRE(::seteuid(65534) == 0);
   const io::file_descriptor of_nobody(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   REQUIRE(::seteuid(0) == 0);
   REQUIRE(::connect(of_nobody.number(), at.get(), at.size) == 0);
   const io::file_descriptor from_nobody(::accept(listener.number(), nullptr, nullptr));
   CHECK(detail::is_from_same_user(from_nobody.number()) == false);
-  // What was sent before the end can still be read, but the kernel does not know any more who sent it.
+  // What was sent before the end can still be read, but the kernel no longer has the sender's identity.
   REQUIRE(::seteuid(65534) == 0);
   io::file_descriptor gone(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   REQUIRE(::seteuid(0) == 0);

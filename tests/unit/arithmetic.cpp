@@ -1,4 +1,4 @@
-// The words by which builds that compute other bits recognise each other; tests/targets compares those of targets.
+// The text by which builds that compute other bits recognise each other; tests/targets compares it between targets.
 // flags: -ffast-math -fno-finite-math-only
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // needs: protozero
-// Messages between processes of several machines: threads that are told so, with shared memory inside a machine, and TCP in
-// between.
+// Messages between processes of several simulated machines. The processes are threads that use shared memory inside a machine and
+// TCP between machines.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using namespace strata;
 using namespace std::chrono_literals;
 
 namespace {
-/// Of a process on machine number `machine`: where its memory is says so, too.
+/// The store of a process on machine number `machine`: that number is added to the address of its shared memory.
 class store_of_machine final : public key_value_store {
  public:
   store_of_machine(key_value_store& store, int machine) : store_(store), machine_(machine) {}

@@ -55,7 +55,7 @@ std::string content(const std::filesystem::path& file) {
 
 struct power_cut {};
 
-/// Metrics of the user with names that others have, too.
+/// User-defined metrics with names that others have, too.
 struct half {
   static constexpr auto name = "loss";
   static constexpr double measure(auto, std::int32_t) { return 0.5; }
@@ -130,7 +130,7 @@ TEST_CASE("a training stops early with the best weights; interrupted anywhere, i
     (void)train(run, cut, is_cut);
     CHECK(is_cut);
     const std::filesystem::path snapshot = file((run + "-backup").c_str()) / "snapshot.safetensors";
-    if (std::filesystem::exists(snapshot)) make().load_weights(snapshot);  // what callbacks keep is not taken for weights
+    if (std::filesystem::exists(snapshot)) make().load_weights(snapshot);  // files of callbacks are not mistaken for weights
     if (cut > 8) {                                                         // the power failed while a line was written
       std::ofstream csv(file((run + ".csv").c_str()), std::ios::app);
       csv << "1";
@@ -290,7 +290,7 @@ TEST_CASE("csv_logger replaces a file, or appends to it") {
   CHECK(lines() == 4);
   CHECK(content(path).starts_with("epoch;accuracy;loss\n0;"));
   model.fit(noise(), epochs(2), other_noise(), verbosity::off, csv_logger{path, {.separator = ';', .append = true}});
-  CHECK(lines() == 6);  // of the columns that are there
+  CHECK(lines() == 6);  // of the existing columns
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
   model.fit(noise(), verbosity::off, csv_logger{path, {.separator = ';', .append = true}});
   CHECK(lines() == 7);  // the line without an end has one now
@@ -360,7 +360,7 @@ TEST_CASE("settings that make no sense, and values that are not there, are error
   CHECK(watch(measures("beauty"), early_stopping{.monitor = "beauty", .mode = monitor_mode::max}) == "no error");
   for (const char* name : {"acceleration_mae", "accumulated_cost", "val_previous_mae", "terror"}) {
     CAPTURE(name);
-    CHECK(!detail::mode_of(name));  // a word of it has a known one within
+    CHECK(!detail::mode_of(name));  // one of its words contains a known one
   }
   for (const char* name : {"acc", "val_top_5_acc_1", "mean_iou", "true_positives", "f1_score"})
     CHECK(detail::mode_of(name) == monitor_mode::max);

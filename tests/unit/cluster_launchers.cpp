@@ -54,7 +54,7 @@ const settings of_open_mpi = {{"OMPI_COMM_WORLD_RANK", "1"},
                               {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
                               {"PMIX_RANK", "1"},
                               {"PMIX_NAMESPACE", "1092681729"}};
-// srun -N 3 -n 5 in a batch job, as `env` shows it in the third task.
+// The environment of the third task under srun -N 3 -n 5 in a batch job.
 const settings of_slurm = {{"SLURM_JOB_ID", "200505"},
                            {"SLURM_STEP_ID", "0"},
                            {"SLURM_NTASKS", "5"},

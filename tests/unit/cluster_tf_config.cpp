@@ -24,7 +24,7 @@ std::string mistake(const std::string& text) {
   if (why.starts_with("TF_CONFIG: ")) why.erase(0, 11);
   return why;
 }
-/// The sentence for a list of workers.
+/// The error message for a list of workers.
 std::string mistake_of_workers(const std::string& list) {
   return mistake(R"({"cluster": {"worker": )" + list + R"(}, "task": {"type": "worker", "index": 0}})");
 }

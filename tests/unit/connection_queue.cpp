@@ -1,4 +1,4 @@
-// Connections that wait: which of them make room, and whose turn it is.
+// Waiting connections: which of them make room, and which one is next.
 #include <doctest/doctest.h>
 
 #include <cstddef>

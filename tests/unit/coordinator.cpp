@@ -53,7 +53,7 @@ struct pair_of_members {
   }
 };
 
-/// What a heartbeat has been told.
+/// Records the failure that a heartbeat reports.
 struct listener {
   std::mutex mutex;
   std::string text;
@@ -119,7 +119,7 @@ TEST_CASE("the store has a size") {
   });
   CHECK(contains(why, "the store is full"));
   CHECK(kept > 100);
-  c.set("0", large);  // in place of what is there
+  c.set("0", large);  // replaces the existing value
   CHECK(c.get("1", 60s) == large);
 }
 
@@ -171,7 +171,7 @@ TEST_CASE("members are told all values at once, and who is missing") {
 }
 
 namespace {
-/// One call with these bytes, or the sentence that refuses them.
+/// Sends a single call with these bytes; refusal() returns the message that refuses them.
 struct raw_client {
   grpc::GenericStub stub;
   explicit raw_client(const endpoint& where) : stub(grpc::CreateChannel(to_string(where), grpc::InsecureChannelCredentials())) {}
@@ -230,7 +230,7 @@ TEST_CASE("malformed messages get one sentence and change nothing") {
   CHECK(raw.refusal("/strata.Coordinator/Else", wire::sealed(wire::sender{"run", 0, 5, 6}, empty_message{})) ==
         "this process, with rank 5, does not belong to this generation of the cluster: the chief was lost and is started again, "
         "or the others go on without this process");
-  // A newer program may send fields that this one does not know.
+  // A newer program may send fields that are unknown to this one.
   std::string newer = "\xA2\x06\x03new";
   std::vector<grpc::Slice> slices;
   REQUIRE(wire::sealed(self, set_request{"key", "value"}).Dump(&slices).ok());
@@ -336,7 +336,7 @@ TEST_CASE("those that do not come are named") {
   coordinator_client c(where, "run", quick());
   CHECK(error_of([&] { c.join(worker(1, 4), 300ms, name_of); }) ==
         "worker 0, worker 2, worker 3 did not come to the coordinator at " + to_string(where) + " within 300 ms");
-  // A coordinator that comes late is asked for what is left of the time.
+  // A coordinator that starts late is given only the rest of the time.
   const endpoint later = free_endpoint();
   std::string why;
   std::vector<std::string> told;
@@ -396,7 +396,7 @@ TEST_CASE("a member that ends because of an error says why before: the others ar
     a->announce_error("something else");
     a->announce_error("");  // it has gone on
     a->announce_error("the disk is full");
-    CHECK(at_b.heard(1s) == "");  // it may go on again
+    CHECK(at_b.heard(1s) == "");  // it may continue again
     if (how == "leaves")
       a.reset();
     else if (how == "is lost")

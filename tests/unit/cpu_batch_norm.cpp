@@ -15,7 +15,7 @@ using cpu_compare::number;
 
 namespace {
 
-/// Everything that one step computes.
+/// All results of one step.
 template <class T>
 struct results {
   std::vector<T> y, inferred, dx;

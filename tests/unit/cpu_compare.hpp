@@ -1,4 +1,4 @@
-// Runs a kernel of the cpu backend and the chain of reference kernels that it replaces on the same numbers.
+// Runs a kernel of the cpu backend and the chain of reference kernels that it replaces on the same data.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -27,7 +27,7 @@ struct buffer {
 namespace cpu_compare {
 using namespace strata;
 
-/// Numbers in (-1, 1), exact in float.
+/// A number in (-1, 1) that float represents exactly.
 inline double number(std::uint64_t stream, int i) {
   return double(float(philox{stream * 7919 + 1}.uniform(std::uint64_t(i)) * 2 - 1));
 }
@@ -139,7 +139,7 @@ void compare(type_list<Ops...>, double tolerance) {
       CHECK(difference(cdw[p]->data, dw[p]) < tolerance);
     }
 
-    // In micro-batches, the last one smaller: the same bits for the parameters. And adding to dx, and without dx.
+    // In micro-batches, the last one smaller, the parameters get the same bits. Also adds to dx, and runs without dx.
     std::vector<std::vector<T>> whole;
     for (std::size_t p = 0; p < sizes.size(); ++p) whole.emplace_back(cdw[p]->data, cdw[p]->data + sizes[p]);
     const std::vector<T> whole_y(cy.data, cy.data + cy.size);

@@ -1,4 +1,4 @@
-// What the tests of losses share: a loss of the cpu backend against the reference backend in double precision.
+// The common part of the tests of losses: compares a loss of the cpu backend with the reference backend in double precision.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -19,7 +19,7 @@ struct results {
   double loss[2] = {};
 };
 
-/// Predictions between 0 and 1 if `probabilities`, else any numbers.
+/// The predictions are between 0 and 1 if `probabilities`, else arbitrary.
 template <class K, class T, class L, int N>
 results<T> run(int count, bool probabilities, bool adds, bool weighted) {
   const auto all = std::size_t(count * N);
@@ -30,7 +30,7 @@ results<T> run(int count, bool probabilities, bool adds, bool weighted) {
     x.data[i] = T(float(probabilities ? number(1, i) / 2 + 0.5 : 8 * number(1, i)));
     truth.data[i] = T(float(i % 3 == 0 ? number(2, i) / 2 + 0.5 : i % 3 - 1));
   }
-  if (probabilities) x.data[0] = 0;  // beyond what the logarithm may see
+  if (probabilities) x.data[0] = 0;  // outside the range that the logarithm gets
   for (int n = 0; n < count; ++n) labels[std::size_t(n)] = n % N;
   std::vector<T> weights;
   for (int n = 0; n < count; ++n) weights.push_back(T(float(n % 3) / 2));
@@ -47,7 +47,7 @@ results<T> run(int count, bool probabilities, bool adds, bool weighted) {
   return r;
 }
 
-/// Whether numbers below 0 or above 1 make no sense as predictions.
+/// Whether predictions below 0 or above 1 are meaningless.
 template <class L>
 inline constexpr bool wants_probabilities =
     traits_of<L>.takes == value_range::from_0_to_1 || traits_of<L>.takes == value_range::distribution ||

@@ -63,7 +63,7 @@ TEST_CASE_TEMPLATE("convolution + relu + max pooling", T, float, double) {
 
 namespace {
 
-/// Whether window i reads an output of a tile of M that saw `pixel`: of M = 1, whether the window saw it. Along one axis.
+/// Whether window i reads an output of a tile of M outputs that reads `pixel`; M = 1: whether window i reads it. Along one axis.
 constexpr bool tile_saw(int M, int i, int pixel) {
   for (const int output : {2 * i, 2 * i + 1})
     if (const int first = output / M * M; first <= pixel && pixel < first + M + 2) return true;

@@ -10,7 +10,7 @@
 
 using namespace cpu_compare;
 
-/// In float: what tiles of 4x4 and 5x5 outputs add is larger than the sum, and cancels.
+/// The tolerance in float: the terms that tiles of 4x4 and 5x5 outputs add are larger than the sum, and cancel.
 constexpr double larger_tiles = 2e-5;
 
 TEST_CASE_TEMPLATE("Winograd convolutions", T, float, double) {
@@ -32,7 +32,7 @@ using two = std::integral_constant<int, 2>;
 using four = std::integral_constant<int, 4>;
 using five = std::integral_constant<int, 5>;
 
-/// A convolution without padding of `count` images by tiles of one size, and in double by its definition.
+/// A convolution of `count` images without padding: by tiles of one size, and by its definition in double.
 template <class T, int M>
 struct by_definition {
   int C, F, H, W, count, OH = H - 2, OW = W - 2;
@@ -67,7 +67,7 @@ struct by_definition {
     gradient(x.data, dy.data, count, dw.data, false, work.data);
   }
 
-  /// Root of the mean squared difference, relative to that of what is expected: of y, dx and dw.
+  /// The root of the mean squared difference of y, dx and dw, relative to that of the expected values.
   struct errors {
     double y, dx, dw;
   };

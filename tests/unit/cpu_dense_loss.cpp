@@ -38,7 +38,7 @@ struct numbers {
     for (std::size_t i = 0; i < truth.size(); ++i) truth[i] = T(float(i % 3 == 0 ? 0 : number(4, int(i)) / 2 + 0.5));
     for (std::size_t n = 0; n < labels.size(); ++n) labels[n] = std::int32_t(n * 7) % N;
   }
-  /// dx adds to what is there.
+  /// dx is added to the existing values.
   operands<T> all(int count) {
     operands<T> o;
     o.count = count, o.x[0] = x.data(), o.w[0] = w.data(), o.w[1] = b.data(), o.y = y.data();
@@ -91,7 +91,7 @@ void check() {
     CHECK(r.loss[0] == doctest::Approx(expected.loss[0]).epsilon(tolerance));
     CHECK(r.loss[1] == count);
 
-    // In micro-batches the same bits, and without labels the same predictions.
+    // Micro-batches give the same bits, and predictions are the same without labels.
     numbers<T> parts(count, N), predicted(count, N);
     for (int at = 0; at < count; at += 3) {
       operands<T> part = parts.all(std::min(3, count - at));

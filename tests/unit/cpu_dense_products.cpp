@@ -48,7 +48,7 @@ void check_packed(int rows) {
   }
 }
 
-/// One row, whose panels are wider, and several.
+/// Compares single rows, whose panels are wider, with several rows at a time.
 template <class T, int N>
 void check_one_row() {
   constexpr int K = 5;
@@ -79,7 +79,7 @@ void check_input_gradient(int count) {
   }
 }
 
-/// Gradients that are handed over in pieces; sparse: of samples whose zeros are passed over.
+/// Gradients that are passed on in pieces. `sparse`: most inputs are zeros, which are skipped.
 template <class T, int K, int N>
 void check_pieces(int count, bool sparse = false) {
   CAPTURE(N);

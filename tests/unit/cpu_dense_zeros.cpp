@@ -25,7 +25,7 @@ void fill(buffer<T>& to, std::uint64_t stream) {
   for (int i = 0; i < to.size; ++i) to.data[i] = T(float(cpu_compare::number(stream, i)));
 }
 
-/// Inputs of `count` samples with K numbers each, most of which are zero, some of them negative zeros.
+/// Inputs of `count` samples with K elements each, most of which are zero, some of them negative zeros.
 struct pattern {
   const char* name;
   double density;
@@ -72,7 +72,7 @@ struct products {
     CHECK(same_bits(y, expected));
   }
 
-  /// As a whole, and the rows after some others; `before`: what is added to.
+  /// Checks the whole gradient, and its rows from a later one on. `before`: the value that is added to.
   void check_weight_gradient(T before = T(2)) {
     for (const bool add : {false, true})
       for (const int first : {0, 13}) {
@@ -179,7 +179,7 @@ TEST_CASE_TEMPLATE("a layer passes over weights that nothing multiplies", T, flo
       REQUIRE(std::abs(double(dw.data[k * N + j]) - sum) <= 1e-6 * size);
     }
 
-  // What is not a number does not get lost.
+  // NaNs are not lost.
   fill(w, 2);
   x.data[5 * K + 100] = T(NAN);
   kernel::forward(o);

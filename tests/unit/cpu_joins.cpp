@@ -19,7 +19,7 @@ using cpu_compare::number;
 
 namespace {
 
-/// Inputs and gradients of a join; input 1 wants no gradient if there are three.
+/// Inputs and gradients of a join. If there are three inputs, input 1 has no gradient.
 template <class T, shape... In>
 struct join_data {
   static constexpr int branches = sizeof...(In), sizes[] = {In.size()...};
@@ -72,7 +72,7 @@ void check() {
     }
 }
 
-/// The same bits as the reference in the same precision; ties and all.
+/// The results have the bits of the reference in the same precision, also with ties.
 template <class T, class Join, shape... In>
 void check_bits() {
   using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;

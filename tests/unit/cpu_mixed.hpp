@@ -1,5 +1,5 @@
-// Kernels with bfloat16 products: on small integers, where nothing is rounded, they must agree exactly with the reference in
-// double; on other numbers nearly, and bit for bit with themselves by another way.
+// Kernels with bfloat16 products. On small integers, where nothing is rounded, they must agree exactly with the reference in
+// double; on other numbers nearly, and exactly with the version that does not use the instruction.
 #pragma once
 #include <memory>
 #include <strata/cpu/engine/team.hpp>
@@ -14,7 +14,7 @@ struct numbers {
   std::vector<std::vector<double>> w;
 };
 
-/// Integers of at most x, multiples of w_step up to 3 w_step, integers of at most 3; or numbers in (-1, 1).
+/// Inputs: integers up to 3; weights: multiples of w_step up to 3 w_step; dy: integers up to 3. Or all in (-1, 1).
 template <shape In, class... Ops>
 numbers make_numbers(int count, bool integers, int w_step) {
   const auto fill = [&](std::uint64_t stream, int n, double size) {
@@ -36,7 +36,7 @@ struct results {
   bool operator==(const results&) const = default;
 };
 
-/// In micro-batches of `step` samples. dx is added to: to 0 here.
+/// Runs K in micro-batches of `step` samples. If adds_dx, dx is added to zeros.
 template <class K, shape In, class... Ops>
 results run(const numbers& in, int count, int step, bool adds_dx = false) {
   const flush_denormals scope;

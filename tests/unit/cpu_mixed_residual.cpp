@@ -1,4 +1,4 @@
-// Mixed precision among layers that do not know it: normalisation, branches, pooling, dropout; in training and in inference.
+// Mixed precision among layers without mixed kernels: normalisation, branches, pooling, dropout; in training and in inference.
 #include <doctest/doctest.h>
 
 #include <strata/cpu/mixed/mixed.hpp>

@@ -1,6 +1,6 @@
 // Padding of the arenas is zero after every step: for networks of many extents, every precision, number of threads, optimizer.
 // flags: -DSTRATA_POISON
-// Workspaces and gradients begin as signalling NaNs, so that whatever passes on more than it has written shows.
+// Workspaces and gradients begin as signalling NaNs, so that it shows if unwritten elements are passed on.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -45,7 +45,7 @@ int bits_of_padding(std::span<const T> arena, bool is_slot) {
   return count;
 }
 
-/// Those of the weights and of all slots.
+/// Checks the padding of the weights and of all slots.
 template <class P, class Executor>
 int bits_of_padding(Executor& executor, const typename P::optimizer& optimizer) {
   using T = typename P::value_type;

@@ -18,7 +18,7 @@ TEST_CASE_TEMPLATE("softmax", T, float, double) {
   using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
   compare_with_reference<kernel<cpu, softmax, P, shape{10}>, type_list<softmax>, T, shape{10}>();
   compare_with_reference<kernel<cpu, softmax, P, shape{3, 100}>, type_list<softmax>, T, shape{3, 100}>();
-  // Nothing overflows, and nothing beside the row counts.
+  // Nothing overflows, and elements outside the row have no effect.
   const T x[3] = {T(-5000), T(-5001), T(-6000)};
   T y[3];
   operands<T> o;

@@ -1,4 +1,4 @@
-// What a pipeline allocates: nothing, once it is warm.
+// The allocations of a pipeline: none, once it is warm.
 #include <doctest/doctest.h>
 
 #include <optional>
@@ -26,7 +26,7 @@ auto samples_of(int n) {
   for (int i = 0; i < n; ++i) y.push_back(i % 10);
   return data::from_tensor_slices(data::array<float, shape{5}>(std::vector<float>(std::size_t(5 * n))), y);
 }
-/// A function of x that holds its first callers until so many threads are there: what each of them allocates, it allocates now.
+/// A function of x that blocks its first callers until `Threads` threads have called it, so that all of them allocate now.
 template <int Threads>
 auto after_meeting() {
   static std::atomic<int> arrived;
@@ -72,7 +72,7 @@ TEST_CASE("nor with several threads") {
   const auto numbers = [] {
     return [i = 0]() mutable { return i < 250 ? std::optional(static_cast<float>(i++)) : std::nullopt; };
   };
-  // What the generator itself allocates: its state, once per epoch.
+  // The allocations of the generator itself: its state, once per epoch.
   CHECK(in_steady_state(data::from_generator([numbers] { return numbers(); }) | data::shuffle(50) |
                         data::map(after_meeting<2>(), data::parallel(2)) | data::batch<8> | data::prefetch(2)) <= 4);
 }

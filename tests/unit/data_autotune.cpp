@@ -28,7 +28,7 @@ class simulation {
  public:
   explicit simulation(int most) : tuner_(most) {}
 
-  /// Seconds that it took to make batches, and how many threads are used in the end.
+  /// Returns the seconds spent on making batches, and stores how many threads are used in the end.
   double run(const seconds_of_batch& batch, int batches) {
     double total = 0;
     for (int i = 0; i < batches; ++i) {
@@ -129,7 +129,7 @@ TEST_CASE("a machine that never is the same is not searched for ever") {
 }
 
 namespace {
-/// Batches that may not be made yet.
+/// Blocks the making of batches until it is permitted.
 struct gate {
   std::atomic<int> open{0}, made{0};
 
@@ -173,7 +173,7 @@ TEST_CASE("prefetch(autotune) makes more batches ahead once the consumer had to 
   }
   CHECK(view.buffer_size() == 2);
 
-  // An unsteady one: it fills the ring, and then it takes a break. (That it has seen the full ring takes some time.)
+  // An unsteady thread fills the ring and then pauses. (It takes some time until the full ring has been observed.)
   for (std::size_t ahead = 2; ahead <= 256; ahead *= 2)
     for (int attempt = 0; view.buffer_size() == ahead && ahead < 256; ++attempt) {
       REQUIRE(attempt < 200);

@@ -125,7 +125,7 @@ TEST_CASE("a batch that is larger than the data set is refused, and so is an emp
 }
 
 namespace {
-/// A view that does not know its size.
+/// A view without a size.
 struct endless_hope : decltype(counted(3)) {
   using base = decltype(counted(3));
   explicit endless_hope(base b) : base(std::move(b)) {}

@@ -43,7 +43,7 @@ std::vector<std::vector<int>> labels(auto& view) {
   for (const auto& b : view) all.emplace_back(b.labels(), b.labels() + b.count);
   return all;
 }
-/// The same of the first n batches of the next epoch.
+/// The labels of the first n batches of the next epoch.
 std::vector<std::vector<int>> labels(auto& view, std::size_t n) {
   std::vector<std::vector<int>> all;
   auto at = view.begin();
@@ -55,7 +55,7 @@ std::vector<std::vector<int>> labels(auto& view, std::size_t n) {
 }
 using batches = std::vector<std::vector<int>>;
 
-/// Batches that know neither their size nor where they are, and do not fill buffers of others.
+/// Batches that have neither size nor position, and do not fill buffers of others.
 template <class B>
 struct plain : B {
   explicit plain(B base) : B(std::move(base)) {}
@@ -187,7 +187,7 @@ TEST_CASE("cache after batch keeps the batches of the first epoch") {
   auto unread = kept;
   const batches first = labels(direct);
   made = 0;
-  labels(kept, 2);  // left early: what has been made is not made again
+  labels(kept, 2);  // stopped early: existing batches are not made again
   labels(kept, 4);
   CHECK(made == 4);
   for (int epoch = 0; epoch < 3; ++epoch) CHECK(labels(kept) == first);

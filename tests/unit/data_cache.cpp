@@ -38,7 +38,7 @@ auto stream() {
   const auto x = upto();
   return data::from_range(std::list<float>(x.begin(), x.end()));
 }
-/// Counts how often it is called. From x to ((x, 2x), (x, -x)).
+/// A function that counts its calls and maps x to ((x, 2x), (x, -x)).
 auto counting(std::atomic<int>& calls) {
   return [&calls](auto x) {
     ++calls;

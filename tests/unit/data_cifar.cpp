@@ -15,7 +15,7 @@ namespace {
 std::uint8_t pixel(int image, int row, int column, int channel) {
   return std::uint8_t(image * 97 + row * 5 + column * 3 + channel * 71);
 }
-/// As the page of the data set describes it: labels, then 1024 bytes each of red, green and blue.
+/// A record as the web page of the data set describes it: labels, then 1024 bytes each of red, green and blue.
 bytes record(int image, const bytes& labels) {
   bytes b = labels;
   for (int channel = 0; channel < 3; ++channel)

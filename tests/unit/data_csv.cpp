@@ -56,7 +56,7 @@ const std::string iris =
     "4.9,3.0,1.4,0.2,setosa\n";
 }  // namespace
 
-// A concept that asks whether columns are a range gets an answer: only a loop is an error.
+// A concept that checks whether columns are a range is false without an error: only a loop is an error.
 static_assert(!std::ranges::range<const data::csv_columns<float, int>>);
 
 TEST_CASE("records as RFC 4180 has them") {

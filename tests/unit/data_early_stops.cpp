@@ -25,7 +25,7 @@ using strata::test::repetitions;
 namespace {
 constexpr int count = 120;
 
-/// What goes wrong, and how long samples take; shared by all copies of a pipeline.
+/// Which samples fail, and how long samples take. All copies of a pipeline share it.
 struct plan {
   std::atomic<int> fails_at{-1}, damaged_from{count}, slow{0};
 };
@@ -72,7 +72,7 @@ bool read(auto& view, int most) {
     return false;
   }
 }
-/// The labels of a pass that nothing disturbs.
+/// All labels of a pass that is not interrupted.
 std::vector<int> whole(auto& view) {
   std::vector<int> labels;
   for (const auto& b : view) labels.insert(labels.end(), b.labels(), b.labels() + b.count);

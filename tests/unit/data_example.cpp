@@ -26,7 +26,7 @@ using bytes_view = std::span<const std::byte>;
 bytes_view bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 std::string text_of(bytes_view bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 
-/// A field of protobuf's wire format, with a length.
+/// A length-delimited field of protobuf's wire format.
 std::string field(int number, const std::string& content) {
   std::string out(1, char(number << 3 | 2));
   std::size_t size = content.size();

@@ -36,11 +36,11 @@ std::vector<float> upto(int n) {
   for (int k = 0; k < n; ++k) x.push_back(float(k));
   return x;
 }
-/// 0 ... n - 1, each epoch anew.
+/// A generator of 0 ... n - 1 that starts anew in each epoch.
 auto counting(int n) {
   return data::from_generator([n] { return [n, k = 0]() mutable { return k < n ? std::optional(float(k++)) : std::nullopt; }; });
 }
-/// Counts how many of it there are.
+/// The use count of `life` is the number of living copies.
 struct counted {
   std::shared_ptr<int> life;
   float value = 0;

@@ -78,7 +78,7 @@ TEST_CASE("sub-folders are classes, in the order of their names; files are sorte
         "2 folder(s) that class_names lacks (dog); 1 hidden folder(s) (.hidden); "
         "1 image(s) beside the folders of the classes (loose.png)");
 
-  // Labels of your own, and none: all files, whatever the folder.
+  // User-defined labels, or none: all files, whatever the folder.
   const std::vector<std::int64_t> own{9, 8, 7, 6, 5, 4, 3, 2, 1};
   const auto labelled = data::image_dataset_from_directory<grey_image>(f.path, own);
   CHECK(labels(labelled) == std::vector{9, 8, 7, 6, 5, 4, 3, 2, 1});
@@ -139,7 +139,7 @@ TEST_CASE("what comes out: decoded, resized, shuffled without being read") {
   CHECK(seen.size() == 12);
   for (const auto& [value, label] : seen) CHECK(label == int(value) % 2);
 
-  // Colours, proportions and methods reach the file.
+  // The options for colours, proportions and methods are applied to the file.
   const image_folder one;
   bytes rows;
   for (int y = 0; y < 2; ++y)

@@ -25,7 +25,7 @@ bytes decoded(const bytes& file, int channels, int width, int height) {
 
 std::uint8_t luma(int r, int g, int b) { return static_cast<std::uint8_t>((r * 19595 + g * 38470 + b * 7471 + 32768) / 65536); }
 
-/// What 1, 3 and 4 channels make of red, green, blue and opacity.
+/// Checks the file when read with 1, 3 and 4 channels. `pixels`: red, green, blue and opacity.
 void check_png(const bytes& file, int width, int height, const std::vector<std::array<int, 4>>& pixels) {
   bytes grey, rgb, rgba;
   for (const auto& [r, g, b, a] : pixels) {

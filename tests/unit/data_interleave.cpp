@@ -36,7 +36,7 @@ using test::values;
 namespace {
 using numbers = std::vector<std::int64_t>;
 
-/// 100 i ... 100 i + lengths[i] - 1
+/// Maps i to the range 100 i ... 100 i + lengths[i] - 1.
 auto hundreds(std::vector<int> lengths) {
   return [lengths](std::int64_t i) {
     numbers range;
@@ -46,7 +46,7 @@ auto hundreds(std::vector<int> lengths) {
 }
 auto count_of(const std::vector<int>& lengths) { return data::range(static_cast<std::int64_t>(lengths.size())); }
 
-/// A plain loop over the cycle.
+/// The expected order, computed by a plain loop over the cycle.
 numbers in_turns(const std::vector<int>& lengths, std::size_t cycle_length, int block_length) {
   struct place {
     std::int64_t range = -1, next = 0;

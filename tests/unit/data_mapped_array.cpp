@@ -24,7 +24,7 @@ using namespace strata;
 using namespace strata::test;
 
 namespace {
-/// Pages of files that this process has in memory.
+/// The bytes of files that are resident in the memory of this process.
 std::uint64_t resident_file_bytes() {
   unsigned long total = 0, resident = 0, of_files = 0;
   std::FILE* f = std::fopen("/proc/self/statm", "r");
@@ -33,7 +33,7 @@ std::uint64_t resident_file_bytes() {
   std::fclose(f);
   return std::uint64_t{of_files} * std::uint64_t(sysconf(_SC_PAGESIZE));
 }
-/// 30 GB that take no place on the disk, with a number of their own in some samples.
+/// A sparse file of 30 GB, which occupies almost no space on the disk; some samples contain their own number.
 constexpr shape sample{28, 28, 1};
 constexpr std::uint64_t row_bytes = 4 * 784, rows_in_file = 30'000'000'000 / row_bytes;
 std::filesystem::path large_file(const scratch_folder& f) {

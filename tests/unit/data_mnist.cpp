@@ -31,7 +31,7 @@ struct folder {
   fs::path operator/(const char* name) const { return path / name; }
 };
 
-/// Sets an environment variable for a while.
+/// Sets an environment variable during its lifetime.
 struct variable {
   std::string name;
   std::optional<std::string> before;

@@ -20,7 +20,7 @@ using namespace strata;
 using namespace strata::test;
 
 namespace {
-/// A file as NumPy writes it: version, dictionary, blanks up to a multiple of `alignment`, numbers.
+/// A file as NumPy writes it: version, dictionary, blanks up to a multiple of `alignment`, elements.
 bytes npy(const std::string& dictionary, const bytes& values, int version = 1, std::size_t alignment = 64) {
   bytes b = bytes_of("\x93NUMPY") + bytes{std::uint8_t(version), 0};
   const std::size_t before = version == 1 ? 10 : 12;
@@ -116,7 +116,7 @@ TEST_CASE("numbers that fit lie in the file, all others are copied") {
   const auto path = f.write("x.npy", npy(dictionary("<f4", "(1024, 32, 32)"), raw(many)));
   const auto mapped = data::load_npy<float, shape{32, 32, 1}>(path);
   const auto copied = data::load_npy<double, shape{32, 32}>(path);
-  // What is written into the file afterwards shows in the mapping only.
+  // Later changes of the file are visible in the mapping only.
   const float changed = -1;
   {
     std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);

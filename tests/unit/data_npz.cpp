@@ -32,7 +32,7 @@ template <class T, shape S>
 std::vector<T> values_of(const data::array<T, S>& a) {
   return {a.values().begin(), a.values().end()};
 }
-/// Where the bytes `what` begin.
+/// The position of the bytes `what`.
 std::size_t find(const bytes& in, const bytes& what) {
   return std::size_t(std::search(in.begin(), in.end(), what.begin(), what.end()) - in.begin());
 }

@@ -1,4 +1,4 @@
-// Sources that make only the rows of a batch that somebody wants.
+// Sources that make only the requested rows of a batch.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -10,7 +10,7 @@ using namespace strata;
 namespace {
 constexpr int n = 21;  // two batches of 8, and one of 5
 
-/// x of sample i is i, and `made` counts the samples that are made.
+/// Sample i has x = i and the label i. `made` counts the samples that have been made.
 auto counting(std::atomic<int>& made) {
   return data::range(n) | data::map([&made](std::int64_t i) {
            ++made;
@@ -19,7 +19,7 @@ auto counting(std::atomic<int>& made) {
 }
 row_range middle(int count) { return {count / 4, count / 2}; }
 
-/// Whether the middle rows of each batch are those of `expected`, in as many passes.
+/// Checks that the middle rows of each batch are those of `expected`.
 void check_middle(auto& batches, std::vector<int> expected) {
   std::vector<int> found;
   for (const auto& b : batches)

@@ -34,7 +34,7 @@ using namespace strata;
 namespace {
 using numbers = std::vector<std::int64_t>;
 
-/// Any view of integers, of a type that does not depend on it.
+/// A type-erased view of integers.
 class any_source {
  public:
   using element = std::int64_t;
@@ -85,7 +85,7 @@ numbers range_of(std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) all.push_back(i);
   return all;
 }
-/// What `shuffle` does, without anything around it.
+/// The result of `shuffle` by itself, outside a pipeline.
 numbers shuffled(const numbers& from, std::size_t buffer_size, std::uint64_t seed, int epoch) {
   if (from.empty()) return {};
   auto order = data::range(static_cast<std::int64_t>(from.size())) | data::shuffle(buffer_size, {.seed = seed});

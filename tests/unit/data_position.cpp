@@ -34,7 +34,7 @@ std::list<float> upto(int n) {
 }
 void append(std::vector<float>& to, const samples<float>& batch) { to.insert(to.end(), batch.x(), batch.x() + batch.count); }
 
-/// Three epochs; stops after `batches` of them and goes on in a pipeline of its own, with the position from a file.
+/// Runs three epochs; stops after `batches` batches and resumes in a new pipeline, with the position from a file.
 template <class Make>
 void check_resumed(const Make& make, int batches) {
   CAPTURE(batches);

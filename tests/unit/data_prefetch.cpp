@@ -43,7 +43,7 @@ std::vector<std::int32_t> pass(auto&& batches) {
   return y;
 }
 
-/// A source as a user might write it: it knows nothing of buffers, and batch `bad` of epoch 1 fails.
+/// A source as a user might write it: it does not fill buffers of others, and batch `bad` of epoch 1 fails.
 struct own_source : std::ranges::view_base {
   using value_type = samples<double>;
   static constexpr int batch_size = 2;

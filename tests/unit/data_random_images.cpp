@@ -28,7 +28,7 @@ namespace {
 
 constexpr shape small{5, 7, 3};
 
-/// Images of different numbers, whose label is their number.
+/// Images with different elements; the label of an image is its index.
 template <shape S = small>
 auto images(int n) {
   std::vector<std::uint8_t> values;
@@ -52,13 +52,13 @@ std::map<int, std::vector<float>> pixels_of(V view, int epoch = 0) {
   return all;
 }
 
-/// One image after a stage.
+/// One image after it has passed a stage.
 template <shape S, class Stage>
 std::vector<float> after(const std::vector<float>& image, Stage stage) {
   return pixels_of(from_tensor_slices(array<float, S>(image), std::vector{0}) | stage).at(0);
 }
 
-/// Calls f with every stage, in a mode that uses all its numbers.
+/// Calls f with every stage, in a mode that uses all its random numbers.
 template <class F>
 void with_each_stage(F f) {
   f(random_flip(), random_flip(flip_mode::horizontal_and_vertical, {.seed = 1}));
@@ -236,7 +236,7 @@ TEST_CASE("factors mean what they mean in Keras") {
   // Contrast: no factor, nothing happens; {1, 0} goes down to the mean of the image.
   CHECK(after<s>(image, random_contrast({0, 0})) == image);
 
-  // What is drawn fills the range, and no more.
+  // The drawn values fill the range, and do not exceed it.
   std::vector<float> many;
   for (int i = 0; i < 3000; ++i) many.insert(many.end(), {0, 0, 0, 0, 0, 100, 0, 0, 0, 0});
   double least = 9, most = -9, sum = 0;
@@ -278,7 +278,7 @@ TEST_CASE("around an image of one colour is nothing but that colour") {
           CHECK(after<S>(image, random_rotation(1, options)) == image);
           CHECK(after<S>(image, random_zoom(0.9, options)) == image);
         }
-    // Moved by itself, an endless image is the same again.
+    // Shifted by a whole period, an endless image is the same again.
     std::vector<float> picture(std::size_t{S.size()}), out = picture;
     for (std::size_t i = 0; i < picture.size(); ++i) picture[i] = float(i * 7 % 11);
     for (const int times : {-3, 1, 1000}) {

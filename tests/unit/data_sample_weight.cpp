@@ -58,7 +58,7 @@ std::vector<std::pair<float, float>> pairs(Batches batches) {
       all.emplace_back(batch.x()[n * size], batch.truths[0].weights ? batch.truths[0].weights[n] : -1.0f);
   return all;
 }
-/// Whether each weight is `of` the number in its sample, and how many samples there are.
+/// Whether there are so many samples, and the weight of each is of(x).
 template <class Batches, class F>
 bool all_weigh(Batches batches, std::size_t samples, F of) {
   const auto found = pairs(std::move(batches));

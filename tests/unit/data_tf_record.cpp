@@ -85,7 +85,7 @@ TEST_CASE("files of tf.io.TFRecordWriter") {
     }
     CHECK(offsets == std::vector<std::uint64_t>{0, 95, 190, 206});
     CHECK(sizes == std::vector<std::uint64_t>{79, 79, 0, 10});
-    // and written again, the same bytes where zlib has no say in it
+    // and written again: the same bytes, unless zlib compresses them
     const auto again = read(f.put(read(file, {.compression = format}), {.compression = format}), {.compression = format});
     CHECK(again.back() == "no Example");
     if (format == plain) CHECK(content_of(f.path / "a.tfrecord") == from_hex(written));
@@ -183,7 +183,7 @@ TEST_CASE("a file that ends anywhere else than after a record is found") {
       }
       CHECK(text.find("a.tfrecord: record ") == 0);
       CHECK(text.find(format == plain ? "the file ends" : ": the compressed data end too early") != std::string::npos);
-      // what is whole comes, in order
+      // complete records are returned, in order
       const auto left = read(file, {.compression = format, .skip_damaged = true});
       CHECK(std::equal(left.begin(), left.end(), three.begin()));
     }
@@ -202,7 +202,7 @@ TEST_CASE("lengths that cannot be true ask for no memory") {
     for (std::size_t i = 0; i < 4; ++i) header[8 + i] = char(checksum >> 8 * i);
     const std::string words = "record 0 at byte 0: its length is " + std::to_string(length) + ", but the file ends before that";
     CHECK(complaint(f.put(header + whole.substr(12))) == "a.tfrecord: " + words);
-    // zlib does not know how long its data are
+    // the format of zlib has no length of its data
     const std::string stream = header + whole.substr(12);
     const fs::path zipped = f.path / "b.gz";
     gzFile out = gzopen(zipped.string().c_str(), "wb");

@@ -20,7 +20,7 @@ using namespace strata::test;
 namespace fs = std::filesystem;
 
 namespace {
-/// Allocations of writing so many records.
+/// The number of allocations when so many records are written.
 long of_writing(const fs::path& file, int records, data::compression format) {
   const long before = allocations;
   data::tf_record_writer writer(file, {.compression = format});
@@ -45,7 +45,7 @@ long of_reading(const fs::path& file, data::compression format) {
   }
   return allocations - before;
 }
-/// Allocations of the third epoch.
+/// The number of allocations in the third epoch.
 long of_training(const fs::path& file, data::compression format) {
   auto train = data::tf_record({file, file}, {.compression = format}) | data::map([](std::span<const std::byte> record) {
                  const data::example e(record);

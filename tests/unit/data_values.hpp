@@ -1,4 +1,4 @@
-// All elements of a view, in the epochs that follow one another.
+// All elements of a view, in successive epochs.
 #pragma once
 #include <strata/data/views/elements.hpp>
 #include <type_traits>
@@ -22,7 +22,7 @@ class epochs_of {
   E elements_;
 };
 
-/// Of the first epoch.
+/// The elements of the first epoch.
 template <class V>
 auto values(V view) {
   return epochs_of(std::move(view) | data::elements).next();

@@ -22,7 +22,7 @@ using test::error_of;
 using test::values;
 
 namespace {
-/// The numbers of each window.
+/// The elements of each window.
 template <class V>
 std::vector<std::vector<int>> windows(const V& view) {
   std::vector<std::vector<int>> all;

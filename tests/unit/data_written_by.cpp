@@ -25,7 +25,7 @@ auto pipeline() { return digits_of(100) | data::shuffle(50, {.seed = 4}) | data:
 template <class V>
 constexpr bool is_shared = data::detail::has_written_by<V>;
 
-/// An array of a user, which may do anything when it is asked for a row.
+/// A user-defined array, whose row() may do anything.
 struct own_array {
   using value_type = float;
   static constexpr data::row_properties properties{};
@@ -35,7 +35,7 @@ struct own_array {
   std::size_t size() const { return 32; }
 };
 
-/// Batches that know who has been told to write them, and who was when a pass began.
+/// Batches that record the current writers, and whether there were any when a pass began.
 template <class Batches>
 struct watched : Batches {
   explicit watched(Batches batches) : Batches(std::move(batches)) {}
@@ -55,7 +55,7 @@ struct watched : Batches {
   }
 };
 
-/// On what is being trained with.
+/// Evaluates a source during the training.
 template <class Model, class Source>
 struct evaluates_after_each_epoch {
   Model& model;
@@ -65,7 +65,7 @@ struct evaluates_after_each_epoch {
 template <class Model, class Source>
 evaluates_after_each_epoch(Model&, Source&) -> evaluates_after_each_epoch<Model, Source>;
 
-/// All numbers and labels of a pass.
+/// All elements and labels of a pass.
 std::vector<float> pass(auto& batches) {
   std::vector<float> all;
   batches.set_epoch(2);

@@ -30,7 +30,7 @@ using test::values;
 namespace {
 using numbers = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
-/// 0 ... n - 1, element by element.
+/// A stream of 0 ... n - 1.
 auto stream(int n) {
   return data::from_generator(
       [n] { return [n, i = std::int64_t{0}]() mutable { return i < n ? std::optional(i++) : std::nullopt; }; });

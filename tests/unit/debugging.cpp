@@ -1,4 +1,4 @@
-// Assertions: what they hold of, and what they say.
+// Assertions: when they hold, and their messages.
 #include <doctest/doctest.h>
 
 #include <array>

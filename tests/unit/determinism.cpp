@@ -19,11 +19,11 @@ using normalised = sequential<input<6, 6, 3>, conv2d<4, 3, same_padding, no_bias
 using dense_layers = sequential<input<40>, dense<48, relu, kernel_regularizer<l2<0.01_r>>>, dense<32, no_bias>,
                                 dense<19, sigmoid>, dense<5, softmax>>;
 
-/// Wide enough for passing over zeros of the input.
+/// The layers are wide enough for zeros of the input to be skipped.
 using sparse = sequential<input<100>, dense<64, relu>, dense<32, relu>, dense<5, softmax>>;
 static_assert(simd::dense_products<float, 100, 64>::looks_for_zeros && simd::dense_products<float, 64, 32>::looks_for_zeros);
 
-/// Four fifths of the numbers become zero; every sixth sample stays full, so that some parts of a batch skip and others do not.
+/// Sets four fifths of the elements to zero. Every sixth sample stays full, so that only some parts of a batch skip zeros.
 template <class T>
 void make_sparse(std::vector<T>& x, std::size_t size) {
   for (std::size_t i = 0; i < x.size(); ++i)
@@ -103,7 +103,7 @@ TEST_CASE("an optimizer with norms: the bits depend neither on the number of thr
   for (const int threads : {2, 3, 7})
     CHECK(same_bits(four, trained<dense_layers, lamb>({.threads = threads, .leaves = 4}, sizes)));
   CHECK(same_bits(four, trained<dense_layers, lamb>({.threads = 2, .leaves = 4, .micro_batch = 3}, sizes)));
-  // One thread and one leaf would update each gradient at once, but for the norms.
+  // With one thread and one leaf, each parameter would be updated at once, if there were no norms.
   const std::vector<float> one = trained<dense_layers, lamb>({.threads = 1, .leaves = 1}, sizes);
   CHECK(same_bits(one, trained<dense_layers, lamb>({.threads = 2, .leaves = 1}, sizes)));
   CHECK(same_bits(one, trained<dense_layers, lamb>({.threads = 1, .leaves = 1, .micro_batch = 5}, sizes)));

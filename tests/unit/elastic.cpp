@@ -53,7 +53,7 @@ outcome survived(const mortal& process, std::chrono::milliseconds pause = 0ms) {
   return strata::test::survived(process, [&] { return trained(elastic_among{process}, pause); });
 }
 
-/// Of three processes the last one dies at a wait. Returns whether it did before the end.
+/// The last of three processes dies at a wait. Returns whether it died before the end.
 bool dies_at(int lives, const outcome& expected) {
   CAPTURE(lives);
   const auto all = std::make_shared<registry>(3);

@@ -73,7 +73,7 @@ outcome survived(const mortal& process, std::chrono::milliseconds pause = 0ms) {
 struct victim {
   int process, lives;
 };
-/// Some processes die at a wait. Returns whether the first of them did before the end; the others have the bits of one device.
+/// Some processes die at a wait; the others have the bits of one device. Returns whether the first of them died before the end.
 template <class Mesh>
 bool dies_at(const std::vector<victim>& victims, const outcome& expected) {
   CAPTURE(victims.front().process);
@@ -134,7 +134,7 @@ void dies_while_others_connect(const outcome& expected) {
   }
 }
 
-/// One that has died comes back.
+/// A process that has died comes back.
 template <class Mesh>
 void comes_back(const outcome& expected) {
   int came_back = 0;
@@ -160,7 +160,7 @@ void comes_back(const outcome& expected) {
   CHECK(came_back > 0);
 }
 
-/// Of 50 samples in batches of 24, of which the last one is short, after a training of one epoch.
+/// Predictions for 50 samples in batches of 24, the last of which is short, after a training of one epoch.
 std::vector<float> predicted_by(const auto& strategy) {
   static const data::digits digits = data::synthetic_digits(50, 3);
   trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, strategy, seed(7)};
@@ -168,7 +168,7 @@ std::vector<float> predicted_by(const auto& strategy) {
   model.reset_optimizer();  // a spare has no slots
   return model.predict(digits | data::batch<24>).values;
 }
-/// Process 3 dies in the training, so that process 5 takes its place and process 4 is a spare. Empty: this process has died.
+/// The predictions of each process. Process 3 dies, so process 5 takes its place and process 4 becomes a spare. Empty: it died.
 template <class Mesh>
 std::vector<std::vector<float>> predictions_of_all(std::vector<std::string>& problems) {
   const auto all = std::make_shared<registry>(processes<Mesh>, places<Mesh>);

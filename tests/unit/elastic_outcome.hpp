@@ -1,4 +1,4 @@
-// What an elastic training of a mortal process comes to, for comparison with one device.
+// The outcome of an elastic training in a mortal process, for comparison with one device.
 #pragma once
 #include "mortal_process.hpp"
 
@@ -29,7 +29,7 @@ outcome outcome_of(const auto& weights, const history& past) {
   return {{weights.begin(), weights.end()}, past["loss"].back(), past["val_accuracy"].back()};
 }
 
-/// So that a late one need not hurry.
+/// Slows the training down, so that a late process can join in time.
 struct take_time {
   std::chrono::milliseconds pause;
   void on_batch_end(training_state&) { std::this_thread::sleep_for(pause); }

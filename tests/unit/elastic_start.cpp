@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 namespace {
 constexpr int workers = 4;
 
-/// What an executor has besides its process group: nothing that could be lost.
+/// The part of an executor besides its process group; nothing in it could be lost.
 class agreeing : public collective_operations<agreeing, control::worker_connections> {
  public:
   using collective_operations::collective_operations, collective_operations::first_size;

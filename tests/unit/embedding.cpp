@@ -1,4 +1,4 @@
-// Embeddings: kernels, whole trainings, the same bits on every strategy, and numbers that are no rows.
+// Embeddings: kernels, whole trainings, the same bits under every strategy, and inputs that are not row numbers.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -81,7 +81,7 @@ using largest = sequential<input<4>, embedding<6, 3>, global_max_pool1d, dense<3
 template <class Network>
 using program_of = program<Network, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
 
-/// Sentences of two words, of which the first one decides: its number modulo 3 is the class.
+/// Sentences of two words. The first word determines the class: its number modulo 3.
 struct sentences {
   std::vector<float> x;
   std::vector<int> labels;

@@ -1,4 +1,4 @@
-// What the trainer and an executor tell each other: the step, the learning rate, and who only serves.
+// The interface of trainer and executor: the step, the learning rate, and processes that only serve.
 #include <doctest/doctest.h>
 
 #include <limits>

@@ -1,4 +1,4 @@
-// A communicator between threads that believe they are on several machines; it counts what goes from one to another.
+// A communicator between threads that simulates several machines; it counts the bytes that are sent between them.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -16,7 +16,7 @@ struct traffic {
   std::atomic<long> bytes{0}, between_machines{0};
 };
 
-/// The machine of each rank is machines[rank].
+/// Rank r is on machine machines[r].
 class fake_machines {
   in_process to_others_;
   std::shared_ptr<const std::vector<int>> machines_;
@@ -44,7 +44,7 @@ class fake_machines {
 };
 static_assert(knows_machines<fake_machines>);
 
-/// Runs f(communicator) for each of the processes, in threads. What they throw, in order of rank; "" where nothing is thrown.
+/// Runs f(communicator) in a thread for each process. Returns the error of each rank, "" if nothing is thrown.
 template <class F>
 std::vector<std::string> among_machines(const std::vector<int>& machines, traffic& sent, F&& f,
                                         std::chrono::milliseconds timeout = std::chrono::seconds(30)) {

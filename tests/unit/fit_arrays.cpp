@@ -1,4 +1,4 @@
-// fit, evaluate, predict and validation on arrays: what they train is what the data set of these arrays would train.
+// fit, evaluate, predict and validation on arrays: the results are those of a data set of these arrays.
 #include <doctest/doctest.h>
 
 #include <array>

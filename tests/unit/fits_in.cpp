@@ -31,7 +31,7 @@ constexpr long bytes() {
   constexpr const auto& p = plan_of<program_of<Network>, Backend>;
   return detail::bytes_of_activations(p, samples_at_a_time<program_of<Network>, Backend, purpose::training>::of(), sizeof(float));
 }
-/// Of so many samples of the whole plan.
+/// The bytes of the activations of so many samples in the whole plan.
 template <class Network>
 constexpr long bytes_of_whole(int samples) {
   return detail::bytes_of_activations(plan_of<program_of<Network>, cpu>, samples, sizeof(float));
@@ -83,7 +83,7 @@ TEST_CASE("what is computed again, or with fewer samples at a time, has the same
   // With 8 samples at a time reading weights would take longer than computing activations again.
   check_bits<deep, bytes_of_whole<deep>(16) * 9 / 10, 16, true>();
   check_bits<deep, bytes_of_whole<deep>(1) - 1'000, 1, true>();
-  // Of images, one sample at a time takes less time than computing activations again.
+  // For images, one sample at a time takes less time than computing activations again.
   check_bits<images, bytes_of_whole<images>(8) - 2'000, 4, false>();
   check_bits<images, bytes_of_whole<images>(1) - 200, 1, true>();
 }

@@ -1,4 +1,4 @@
-// Frozen layers: what a training with them computes is what a training of the rest alone would.
+// Frozen layers: a training with them has the results of a training of the other layers alone.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ auto make(const Optimizer& optimizer = {.learning_rate = 0.01}, const Strategy&.
   return trainer{Network{}, optimizer, crossentropy{}, accuracy{}, strategy...};
 }
 
-/// Of all parameters, by the number of the slot, whether the weights of two trainers of the same network differ there.
+/// For each parameter, by its slot number: whether the weights of two trainers of the same network differ there.
 template <class Network>
 std::vector<bool> differing(std::span<const float> a, std::span<const float> b) {
   constexpr const auto& layout = layout_of<typename Network::items>;
@@ -79,12 +79,12 @@ void check_against_the_upper_part(const Optimizer& optimizer, const Strategy&...
   CHECK(std::ranges::equal(model.parameters().subspan(trainable), std::span(start).subspan(trainable)));
 }
 
-// With batch_norm and dropout, below and between what is trained.
+// batch_norm and dropout, below and between layers that are trained.
 using normalized =
     sequential<input<8, 8, 3>, frozen<conv2d<5, 3, no_bias>, batch_norm<>, activation<relu>>, conv2d<4, 3>,
                frozen<batch_norm<no_scale>, activation<elu<>>, batch_norm<no_center>, batch_norm<no_scale, no_center>>,
                batch_norm<>, flatten, dropout<0.1_r>, frozen<dense<6, sigmoid>>, dense<3, softmax>>;
-/// A segment in which nothing trains, but for the statistics.
+/// A segment without trainable parameters; only its statistics change.
 using nothing_below =
     sequential<input<8, 8, 3>, frozen<conv2d<5, 3>>, batch_norm<no_scale, no_center>, flatten, dense<3, softmax>>;
 

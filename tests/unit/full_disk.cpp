@@ -42,7 +42,7 @@ namespace {
 
 void write_text(const char* file, const std::string& text) { std::ofstream(file) << text; }
 
-/// A file system of 2 MB in that folder, which only this process sees and which ends with it. False if that is not permitted.
+/// Mounts a file system of 2 MB that only this process sees and that ends with it. Returns false if that is not permitted.
 bool mount_small_disk(const fs::path& folder) {
   const unsigned user = ::geteuid(), group = ::getegid();
   if (::unshare(CLONE_NEWNS | (user == 0 ? 0 : CLONE_NEWUSER)) != 0) return false;
@@ -66,7 +66,7 @@ contents files_of(const fs::path& folder) {
   return all;
 }
 
-/// Takes all but so many bytes of the disk, while it lives.
+/// Occupies all but `left` bytes of the disk during its lifetime.
 class ballast {
   fs::path file_;
 
@@ -83,7 +83,7 @@ class ballast {
   ~ballast() { fs::remove(file_); }
 };
 
-/// What is wrong with the way in which `write` fails, or nothing. It writes the same files again and again.
+/// Describes how the failure of `write` is wrong; empty if it is right. `write` writes the same files each time.
 std::string problems_of(const fs::path& folder, const std::function<void()>& write) {
   write();
   const contents before = files_of(folder);
@@ -104,7 +104,7 @@ std::string problems_of(const fs::path& folder, const std::function<void()>& wri
   return "";
 }
 
-/// The same, in a process of its own, on a small disk.
+/// Calls problems_of in a process of its own, on a small disk.
 std::string problems_on_full_disk(const std::function<std::function<void()>(const fs::path&)>& writer) {
   const scratch_folder folder("full-disk");
   std::array<int, 2> ends{};
@@ -162,7 +162,7 @@ TEST_CASE("a full disk: snapshots") {
 
 TEST_CASE("a full disk: a cache") {
   CHECK(problems_on_full_disk([](const fs::path& folder) {
-          // Once it is there it is read: so each cache is a new one, beside a file that is to stay.
+          // An existing cache would be read: so each cache is a new one, beside a file that must not change.
           return [folder, count = std::make_shared<int>(0)] {
             if ((*count)++ == 0) io::write_file_atomically(folder / "neighbour", std::string(100'000, 'n'));
             const fs::path file = folder / "cache";

@@ -1,4 +1,4 @@
-// Who is in the next generation of a run, by a clock that the test turns.
+// The members of the next generation of a run, with a clock that the test controls.
 #include <doctest/doctest.h>
 
 #include "error_of.hpp"

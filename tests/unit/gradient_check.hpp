@@ -35,7 +35,7 @@ struct keep_gradient {
   }
 };
 
-/// Numbers in [-1, 1) that depend on nothing but their position.
+/// Numbers in [-1, 1) that depend only on their index and the key.
 template <class T>
 std::vector<T> random_numbers(std::size_t count, std::uint64_t key) {
   std::vector<T> values(count);
@@ -43,7 +43,7 @@ std::vector<T> random_numbers(std::size_t count, std::uint64_t key) {
   return values;
 }
 
-/// A batch that fits the network and the loss; row numbers where the network looks up.
+/// A random batch that fits the network and the loss; the inputs of embeddings are row numbers.
 template <class Program>
 struct random_batch {
   using T = typename Program::value_type;

@@ -30,7 +30,7 @@ struct steep_log_cosh {
   }
 };
 
-/// 2 x, whose gradient says Factor.
+/// 2 x, with Factor as its gradient.
 template <int Factor>
 struct twice {
   using is_activation = void;
@@ -38,7 +38,7 @@ struct twice {
   static constexpr expected_shape output_shape(shape in) { return in; }
 };
 
-/// Has a nan as the gradient of the first output, and a wrong one for the others.
+/// The gradient of the first output is nan, those of the others are wrong.
 struct nan_of_first : steep_log_cosh<300> {
   template <class T>
   static void gradient(std::span<const T> prediction, std::span<const T> truth, std::span<T> dx) {

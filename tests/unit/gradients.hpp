@@ -49,8 +49,8 @@ inline numbers random_numbers(std::size_t n, philox random, double low, double h
   return v;
 }
 
-/// All different, and at least (high - low) / n apart: no ties in max pooling, hardly anything near a kink. Two calls with
-/// different `place` in (0, 1) have no number in common, so that a join such as maximum sees no ties either.
+/// All elements are at least (high - low) / n apart: no ties in max pooling, hardly any element near a kink. Two calls with
+/// different `place` in (0, 1) have no element in common, so that a join such as maximum has no ties either.
 inline numbers spread_numbers(std::size_t n, philox random, double low, double high, double place) {
   numbers v(n);
   for (std::size_t i = 0; i < n; ++i) v[i] = low + (high - low) * (double(i) + place) / double(n);
@@ -141,7 +141,7 @@ class gradient_check {
     return o;
   }
 
-  /// As a strategy does: each part has statistics of its own, which are added up; half 0 is forward, half 1 backward.
+  /// Like a strategy: each part has its own statistics, which are added up. Half 0 is for forward, half 1 for backward.
   template <class Call>
   void collect(const std::vector<range>& ranges, std::size_t half, Call call) {
     const auto n = std::size_t(k.statistics);
@@ -175,7 +175,7 @@ class gradient_check {
 
   struct mode {
     bool adds = false, no_dw = false;
-    int without_dx = -1;  // this input's gradient is not wanted; all of them: x.size()
+    int without_dx = -1;  // this input's gradient is not computed; x.size(): none of them is
   };
 
   gradients backward(const std::vector<range>& ranges, mode m) {
@@ -183,7 +183,7 @@ class gradient_check {
     const double start = m.adds ? 0.5 : nothing;
     for (const numbers& v : x) g.dx.emplace_back(v.size(), start);
     for (const numbers& v : w) g.dw.emplace_back(v.size(), start);
-    numbers hidden_x, hidden_y(y.size(), nothing);  // what the kernel says it does not read
+    numbers hidden_x, hidden_y(y.size(), nothing);  // for what the kernel declares not to read
     for (const numbers& v : x) hidden_x.resize(std::max(hidden_x.size(), v.size()), nothing);
 
     const auto backward_operands = [&](range r, numbers& scratch) {
@@ -218,7 +218,7 @@ class gradient_check {
     return g;
   }
 
-  /// d(sum dy * y), or of the loss, for a step of h in either direction.
+  /// The derivative of sum dy * y, or of the loss: a central difference with a step of h.
   double difference(double& v) {
     const double h = 1e-5, before = v;
     v = before + h;
@@ -269,7 +269,7 @@ class gradient_check {
       if (k.parameters[i].trainable) compare(what + ", d" + k.parameters[i].name, a.dw[i], b.dw[i], offset);
   }
 
-  /// Adding instead of storing, and leaving out what is not wanted.
+  /// Checks backward when it adds instead of storing, and when gradients are left out.
   void check_modes(const gradients& found) {
     compare("gradients that are stored and added", backward(parts, {.adds = true}), found, 0.5);
     for (int without = 0; without <= int(x.size()); ++without) {
@@ -305,7 +305,7 @@ constexpr label_kind labels_of() {
 
 }  // namespace gradient_checks
 
-/// What is wrong with the kernel that Backend has for Operation (or fused<Operations...>) on inputs In...; empty: nothing.
+/// Errors of the kernel that Backend has for Operation (or fused<Operations...>) on inputs In...; empty if there are none.
 template <class Backend, class Operation, shape... In>
 std::vector<std::string> gradient_complaints(gradient_options options = {}) {
   using kernel = typename find_kernel<Backend, Operation, precision::f64, In...>::type;
@@ -343,8 +343,8 @@ std::vector<std::string> gradient_complaints(gradient_options options = {}) {
   return check.complaints;
 }
 
-/// The whole check: forward writes everything; backward agrees with central differences for every input and every parameter,
-/// in micro-batches and at once, storing and adding, with and without each gradient; it reads only what it declares.
+/// The complete check: forward writes all outputs; backward agrees with central differences for every input and parameter, in
+/// micro-batches and at once, storing and adding, with and without each gradient; it reads only what it declares.
 template <class Backend, class Operation, shape... In>
 void check_gradients(gradient_options options = {}) {
   std::string text;

@@ -78,7 +78,7 @@ TEST_CASE("activations") {
 }
 
 namespace {
-/// A user's activation: two formulas, and every backend that builds on activation_function knows it.
+/// A user-defined activation: two formulas suffice for every backend that builds on activation_function.
 struct cube {
   using is_activation = void;
   static constexpr auto name = "cube";

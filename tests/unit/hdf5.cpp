@@ -21,7 +21,7 @@ namespace {
 const std::vector<float> numbers{1, 2, 3, 4.5f, -6, 0};
 const std::uint64_t extents[] = {2, 3};
 
-/// As a legacy file of Keras: texts of any length, which are the hardest to read.
+/// Like a legacy file of Keras: texts of variable length, which are the hardest to read.
 std::vector<std::byte> some_file() {
   hdf5_image file("some file");
   file.array<float>("model_weights/dense/kernel", extents, numbers);
@@ -34,7 +34,7 @@ std::vector<std::byte> some_file() {
   return file.bytes();
 }
 
-/// An array of 1,000 zeros, in a chunk whose packed bytes are those of `unpacked` zeros.
+/// An array of 1,000 zeros, in one chunk that decompresses to `unpacked` zeros.
 std::vector<std::byte> packed_file(std::size_t unpacked) {
   const detail::hdf5_call call;
   const detail::hdf5_handle access = detail::hdf5_memory_access();
@@ -58,7 +58,7 @@ std::vector<std::byte> packed_file(std::size_t unpacked) {
   return bytes;
 }
 
-/// Reads all of it.
+/// Reads the whole file.
 void read_all(const hdf5_file& file, const std::string& at = "", int depth = 0) {
   for (const char* attribute : {"model_config", "layer_names"})
     if (file.has_attribute(at, attribute)) (void)file.texts(at, attribute);

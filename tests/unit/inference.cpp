@@ -83,7 +83,7 @@ TEST_CASE_TEMPLATE("folded predictions are those of the plain loops", Network, c
   fast.prepare(24, purpose::training);
   fast.prepare(24, purpose::inference), alone.prepare(24, purpose::inference), exact.prepare(24, purpose::inference);
 
-  for (int step = 0; step < 4; ++step) {  // so that the moving statistics say something, and change between predictions
+  for (int step = 0; step < 4; ++step) {  // so that the moving statistics matter, and change between predictions
     fast.train_step(batch.view());
     std::ranges::copy(fast.parameters(), alone.parameters().begin());
     std::ranges::copy(fast.parameters(), exact.parameters().begin());

@@ -37,14 +37,14 @@ struct moments {
 constexpr shape matrix{300, 200};      // fan_in 300, fan_out 200
 constexpr shape image{3, 5, 40, 100};  // fan_in 600, fan_out 1500
 
-/// 60,000 draws: the mean and the variance lie within 2 % of a deviation and 3 % of the variance.
+/// For 60,000 draws: the mean is within 2 % of the standard deviation, the variance within 3 %.
 void check_moments(const std::vector<double>& v, double mean, double variance, double lowest, double highest) {
   const moments m(v);
   CHECK(std::abs(m.mean - mean) < 0.02 * std::sqrt(variance));
   CHECK(m.variance == doctest::Approx(variance).epsilon(0.03));
   CHECK(m.lowest >= lowest);
   CHECK(m.highest <= highest);
-  // The range is used up to its ends.
+  // The values reach both ends of the range.
   CHECK(m.lowest < mean + 0.98 * (lowest - mean));
   CHECK(m.highest > mean + 0.98 * (highest - mean));
 }
@@ -55,7 +55,7 @@ void check_uniform(shape s, double variance) {
   check_moments(filled<I>(s), 0, variance, -limit, limit);
 }
 
-/// Cut off at two deviations of the original normal distribution.
+/// The values are truncated at two standard deviations of the original normal distribution.
 template <initializer I>
 void check_truncated(shape s, double variance, double mean = 0) {
   const double limit = 2 * std::sqrt(variance) / 0.87962566103423978;

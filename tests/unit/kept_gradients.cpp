@@ -1,4 +1,4 @@
-// Gradients that a hook asks for: those of the last update, of the whole batch.
+// Gradients that a hook requests: those of the last update, of the whole batch.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ std::vector<float> values_of(const std::vector<named_array>& arrays, std::vector
   return out;
 }
 
-/// What a hook sees in the second epoch.
+/// Stores what a hook sees in the second epoch.
 struct keeps {
   std::vector<float>&before, &after, &gradients;
   std::vector<std::string>& names;

@@ -15,7 +15,7 @@ using namespace strata::test;
 
 namespace {
 
-/// Of a Sequential model with one layer.
+/// The network text of a Sequential model with one layer.
 keras::network_text written(const std::string& batch_shape, const std::string& class_name, const std::string& config) {
   return keras::network_text_of(keras::parse_architecture(
       "file", R"({"class_name": "Sequential", "config": {"layers": [{"class_name": "InputLayer", "config": {"name": "input",

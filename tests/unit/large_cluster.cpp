@@ -1,5 +1,5 @@
 // needs: grpc protozero
-// A training of 1,024 processes: what they agree on is compared to its end, and all of them are told why it fails.
+// A training of 1,024 processes: their agreements are compared to the end, and all of them receive the reason of a failure.
 #include <doctest/doctest.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
@@ -40,7 +40,7 @@ member worker(int rank, agreement on) {
           .agreement = std::move(on)};
 }
 
-/// Calls of members that are under way at the same time, over few connections.
+/// Concurrent calls of many members, over few connections.
 class members {
   struct call {
     grpc::ClientContext context;
@@ -71,7 +71,7 @@ class members {
     c.reader->StartCall();
     c.reader->Finish(&c.answer, &c.status, &c);
   }
-  /// How many calls end in which way: with an answer, or refused with these words.
+  /// The number of calls per outcome: an answer, or the message of the refusal.
   std::vector<std::pair<std::string, int>> outcomes() {
     std::vector<std::pair<std::string, int>> all;
     void* tag = nullptr;
@@ -86,7 +86,7 @@ class members {
     calls_.clear();
     return all;
   }
-  /// All but the last join; the last one when they wait.
+  /// All members join, the last one after the others. Returns the outcomes.
   std::vector<std::pair<std::string, int>> join(const agreement& of_all, const agreement& of_last) {
     for (int r = 0; r + 1 < size_of_cluster; ++r) begin(coordinator_methods::join, r, join_request{worker(r, of_all), 60s});
     begin(coordinator_methods::join, size_of_cluster - 1, join_request{worker(size_of_cluster - 1, of_last), 60s});

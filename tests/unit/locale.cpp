@@ -38,7 +38,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Of LeakSanitizer, where a program has it.
+// Functions of LeakSanitizer, if a program has it.
 extern "C" [[gnu::weak]] void __lsan_disable();
 extern "C" [[gnu::weak]] void __lsan_enable();
 
@@ -49,7 +49,7 @@ void set_locale(const char* name) {
   if (__lsan_enable) __lsan_enable();
 }
 
-/// The locale of the process and of its streams, until the end of the object; false if there is none.
+/// Sets a German locale for the process and its streams during its lifetime. False if there is none.
 class german {
   scratch_folder folder_{"locale"};
   bool is_there_ = false;
@@ -88,7 +88,7 @@ auto some_data() {
 adam optimizer() { return {.learning_rate = exponential_decay{0.01, 100, 0.5}}; }
 auto some_trainer() { return trainer{net{}, optimizer(), sparse_categorical_crossentropy{}, accuracy{}, seed(1)}; }
 
-/// Everything that has the same bytes in each run.
+/// Writes all files that must have the same bytes in each run.
 void write_all(const fs::path& folder) {
   auto model = some_trainer();
   const std::string name = (folder / "{epoch}-{loss:.3f}-{accuracy}.safetensors").string();

@@ -1,4 +1,4 @@
-// Losses: values worked out by hand, gradients by differences, and the fused kernels that see the logits.
+// Losses: values computed by hand, gradients by differences, and the fused kernels that take logits.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -256,7 +256,7 @@ TEST_CASE("gradients of the fused losses against differences") {
 
 namespace {
 
-/// x goes through an activation, then a loss: by the kernels of both, and by the fused one.
+/// Applies an activation and a loss to x: with the kernels of both, and with the fused kernel.
 template <class Activation, class Loss, shape In>
 struct both_ways {
   static constexpr int N = In.size();

@@ -22,7 +22,7 @@ using namespace strata;
 using namespace strata::test;
 
 namespace {
-/// Names a sum of two sums: another order has another name.
+/// Combines the names of two sums; another order gives another name.
 std::uint64_t joined(std::uint64_t a, std::uint64_t b) { return (a * 0x9E37'79B9'7F4A'7C15 ^ b) * 0xD6E8'FEB8'6659'FD93 + 1; }
 
 template <class T, class Add>

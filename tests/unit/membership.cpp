@@ -1,4 +1,4 @@
-// Who belongs to a run, by a clock that the test turns.
+// The members of a run, with a clock that the test controls.
 #include <doctest/doctest.h>
 
 #include "error_of.hpp"
@@ -207,7 +207,7 @@ TEST_CASE("to wait for a call on devices that another process will never begin i
         begins + "has begun only 4 and waits for an agreement" + ends);
   CHECK(failure_of({.calls = 5, .call = 5, .what_call = "an evaluation of 8 samples", .call_waited = 4s}) ==
         begins + "for an evaluation of 8 samples" + ends);
-  // It may yet begin the call: it computes, waits for a third process, or is as far as the first.
+  // It may still begin the call: it computes, waits for a third process, or is as far as the first.
   CHECK(failure_of({.calls = 4}) == "");
   CHECK(failure_of({.on = 2, .what = "an agreement", .waited = 60s, .calls = 4}) == "");
   CHECK(failure_of({.on = 0, .what = "an agreement", .waited = 60s, .calls = 5}) == "");

@@ -1,4 +1,4 @@
-// Metrics: values worked out by hand, ties among them.
+// Metrics: values computed by hand, also with ties.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -109,7 +109,7 @@ TEST_CASE("accuracy goes by the labels and by the number of predictions") {
 }
 
 namespace {
-/// What M reports on samples of one prediction, each with its truth.
+/// The result of M for samples of one prediction, each with its target.
 template <class M>
 double result_of(std::initializer_list<std::pair<float, float>> samples) {
   std::vector<double> sums(std::size_t(M::sums(1)));

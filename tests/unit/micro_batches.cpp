@@ -1,4 +1,4 @@
-// A leaf goes through the network in micro-batches; with batch_norm all of its samples are kept from pass to pass.
+// A leaf is computed in micro-batches; with batch_norm, the data of all its samples are kept between the passes.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 template <int Filters>
 using normalised = branch<conv2d<Filters, 3, same_padding, no_bias>, batch_norm<>, activation<relu>>;
 
-// Between two batch_norms buffers of several sizes live and die, in order that some would fit where larger ones were.
+// Between two batch_norms, buffers of several sizes are allocated and freed in an order in which some fit where larger ones were.
 using shrinking = sequential<input<8, 8, 3>, normalised<8>, max_pool2d<2>, conv2d<8, 3, same_padding, relu>, normalised<16>,
                              max_pool2d<2>, conv2d<24, 1>, normalised<8>, global_average_pool2d, dense<5, softmax>>;
 using varying =

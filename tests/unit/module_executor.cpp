@@ -24,7 +24,7 @@ namespace {
 using network = sequential<input<3>, dense<2, softmax>>;
 std::vector<stablehlo::module_options> made;  // modules, in order
 
-/// Modules of a program with this network, sgd with momentum, and accuracy, as far as the mock looks at them.
+/// Modules of a program with this network, sgd with momentum, and accuracy, as far as the mock interprets them.
 struct plain_modules {
   using optimizer = sgd;
 
@@ -106,7 +106,7 @@ const std::vector<float> x(30, 1);
 const std::vector<std::int32_t> y(10, 1);
 samples<float> batch(int count) { return {x.data(), y.data(), count}; }
 
-/// The last argument of this kind that replica 0 got; `back`: the how many-th from the end.
+/// The last argument of this kind that replica 0 received; `back`: its position, counted from the end.
 template <class V>
 V last_argument(std::size_t back) {
   const auto& all = observed().last_arguments;

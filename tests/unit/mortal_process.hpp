@@ -20,7 +20,7 @@
 
 namespace strata::test {
 
-/// Takes the place of the coordinator.
+/// Replaces the coordinator.
 class registry {
  public:
   struct place {
@@ -29,7 +29,7 @@ class registry {
     int generation;
   };
 
-  /// places: of a group of a mesh.
+  /// `places`: the number of places in a group of a mesh.
   explicit registry(int size, int places = 1) : size(size), generations_({}, 0, 1, std::chrono::hours(1), places) {
     for (int i = 0; i < size; ++i) generations_.now().join(worker(i, size), now);
     open();
@@ -60,13 +60,13 @@ class registry {
     if (generations_.now().contains(self)) generations_.now().leave(self, now);
     form_if_all_came();
   }
-  /// Of a process that needs nothing from the others any more, in good order.
+  /// An orderly end of a process that needs nothing from the others any more.
   void end(int self) {
     const std::lock_guard lock(mutex_);
     if (generations_.now().contains(self)) generations_.now().leave(self, now);
     form_if_all_came();
   }
-  /// Whether a process has died or asked for the next generation.
+  /// Whether, in this generation, a process has died or requested the next generation.
   bool has_failed(int generation) const { return failed_.load() >= generation; }
   bool one_waits() {
     const std::lock_guard lock(mutex_);
@@ -171,7 +171,7 @@ class mortal {
   void end() const { all_->end(self_); }
 
  private:
-  /// A machine may be too busy for messages to come in time.
+  /// Repeats a wait that only timed out: on a busy machine messages may be late.
   template <class Wait>
   void while_none_fails(Wait&& wait) {
     for (int attempt = 1;; ++attempt) {

@@ -1,4 +1,4 @@
-// What sees the kernels of a training: check_numerics finds numbers that are not finite, profiler counts time and writes a trace.
+// Observers of kernels: check_numerics finds values that are not finite, profiler counts time and writes a trace.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -39,7 +39,7 @@ auto batches_of(std::vector<float> x) {
 auto make(auto... options) {
   return trainer{net{}, sgd{.learning_rate = 0.05}, sparse_categorical_crossentropy<from_logits>{}, options...};
 }
-/// What check_numerics says of a training that begins with these weights.
+/// The error of check_numerics for a training that begins with these weights.
 std::string complaint_about(auto&& model, std::vector<float> x = pixels()) {
   const auto batches = batches_of(std::move(x));
   return error_of([&] { model.fit(batches, verbosity::off, check_numerics{}); });

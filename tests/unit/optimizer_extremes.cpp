@@ -33,7 +33,7 @@ const std::vector<parameter_range> parameters{
     {.begin = 0, .end = place, .elements = rows * columns, .rows = rows, .columns = columns},
     {.begin = place, .end = size, .elements = rows * columns}};
 
-/// What the elements of a parameter have. The first row and the first column of the matrix have no gradient.
+/// Gradients and weights of the elements. The first row and the first column of the matrix have no gradient.
 struct extremes {
   double gradient, next_gradient, weight;
 
@@ -44,7 +44,7 @@ struct extremes {
   double weight_of(long i) const { return i % place >= rows * columns ? 0 : i % 4 == 0 ? 0 : i % 4 == 1 ? 0.5 : weight; }
 };
 
-/// Weights, then slots, after some steps in numbers of type T.
+/// The weights, then the slots, after some steps in type T.
 template <class T, class O>
 std::vector<T> after(const O& o, const extremes& of, int steps) {
   arena<T> weights{std::size_t(size)}, slots{std::size_t(size * (o.slots() + 1))}, leaf{std::size_t(size)};
@@ -99,7 +99,7 @@ void check(const O& o) {
             if (in_range[p])
               CHECK((is_finite[p] && is_close[p]));
             else
-              CHECK((!is_finite[p] || is_close[p]));  // what has overflowed does not look as if it had not
+              CHECK((!is_finite[p] || is_close[p]));  // an overflow must be visible
           }
         }
       }

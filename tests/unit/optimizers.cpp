@@ -58,7 +58,7 @@ struct small_model {
       for (std::size_t i = 0; i < std::size_t(size); ++i) leaves[l][i] = T(philox{10 + l}.uniform(i, std::uint64_t(step)) - 0.4);
   }
 
-  /// As `ranks` threads would do it, one after another.
+  /// Computes the update as `ranks` threads would, one after another.
   template <class O>
   void step(const O& o, long number, int samples, int ranks = 1) {
     fill_leaves(number);
@@ -84,8 +84,8 @@ struct no_second_pass {
   void operator()(numbers&, const numbers&, double) const {}
 };
 
-/// The same steps in double, one number at a time: `rule(w, g, slots, step, rate)` is the textbook's, and for rules with norms
-/// `second(weights, directions, rate)` of one parameter, where `rule` leaves the direction in slots[2].
+/// The same steps in double, one element at a time. `rule(w, g, slots, step, rate)` is the textbook's formula. For rules with
+/// norms, `second(weights, directions, rate)` updates one parameter, and `rule` stores the direction in slots[2].
 template <class O, class Rule, class Second = no_second_pass>
 numbers expected_weights(const O& o, int leaf_count, bool regularized, int steps, double scale, Rule rule, Second second = {}) {
   small_model<double> m(leaf_count, regularized);
@@ -428,7 +428,7 @@ TEST_CASE_TEMPLATE("the trust ratio of lamb is 1 where a norm is 0", T, float, d
 }
 
 TEST_CASE_TEMPLATE("norms of a part of the arenas have the bits of the whole", T, float, double) {
-  // What a parameter server does with a shard that begins at the second parameter.
+  // A parameter server does this with a shard that begins at the second parameter.
   const lamb o{.learning_rate = 0.1, .clipnorm = 0.5};
   small_model<T> whole(1), part(1);
   whole.step(o, 0, 7);
@@ -460,7 +460,7 @@ TEST_CASE("any number of leaves") {
 }
 
 TEST_CASE("leaves are added in a tree") {
-  // Only this order yields 1: the large numbers meet each other before the small ones.
+  // Only this order yields 1: the large numbers are added to each other before the small ones.
   const float of_leaf[] = {1e8f, -1e8f, 0.5f, 0.5f};
   std::vector<arena<float>> leaves;
   const float* pointers[4];

@@ -72,7 +72,7 @@ struct random_numbers {
   }
 };
 
-/// Reads a message as the service does, but not beyond its end.
+/// Reads a message as the service does, and checks that it does not read beyond the end.
 struct message_of_bytes {
   std::string bytes;
   std::size_t at = 0;
@@ -151,7 +151,7 @@ TEST_CASE("slices around pieces hold them and the rest, and lie where a vector m
 }
 
 namespace {
-/// Shrinks weights towards zero, gradient or not: slots do not tell.
+/// Shrinks weights towards zero, even without a gradient; the slots do not show that.
 struct shrinking_rule {
   static constexpr int slots = 0;
   float rate;
@@ -206,7 +206,7 @@ struct two_stores {
     for (int w = 0; w < workers; ++w) store->join({.rank = w, .incarnation = 1});
     return store;
   }
-  /// The one with rows is started again from its snapshot.
+  /// Restarts the store with rows from its snapshot.
   void restart(const Optimizer& rules) {
     std::vector<std::string> saved;
     detail::save_snapshot(*by_rows, [&](std::string_view section) { saved.emplace_back(section); });
@@ -229,7 +229,7 @@ struct two_stores {
   }
   bool are_equal() { return bytes_of(pulled(*by_rows)) == bytes_of(pulled(*whole)); }
 
-  /// A gradient of these rows and of what is no table, in some parts.
+  /// Pushes a gradient of these rows and of everything outside tables, in several parts.
   void push(const push_request& p, const numbers& rows, int parts, random_numbers& random) {
     for (std::uint32_t k = 0; k < shards.size(); ++k) {
       auto runs = contents[k].pieces_of(rows);
@@ -347,7 +347,7 @@ TEST_CASE("rows out of range, in disorder or repeated, and gradients of any othe
       REQUIRE(s.answers.size() == 1);
       return s.answers[0].text;
     };
-    // It has the last rows of one table.
+    // The shard has the last rows of one table.
     REQUIRE(contents.has_tables());
     std::uint32_t first = 0;
     while (!contents.has_any(numbers{first})) ++first;

@@ -129,7 +129,7 @@ struct bench {
               {staleness, names(workers), 0, 0, timeout, std::chrono::milliseconds(0)}) {
     for (int w = 0; w < workers; ++w) store.join(worker(w, std::uint64_t(w) + 1));
   }
-  /// One worker, and a server with all of some shards.
+  /// A server with all given shards, and one worker.
   bench(Optimizer rules, const std::vector<parameter_range>& parameters, std::vector<parameter_shard> all)
       : shards(std::move(all)), store(rules, parameters, shards, {asynchronous{}, names(1)}) {
     store.join(worker(0, 1));
@@ -148,7 +148,7 @@ struct bench {
   parameter_answer<float> assign(const std::vector<float>& w, std::uint32_t shard = 0, bool initial = true) {
     return store.assign(0, 1, shard, initial, w.size() * sizeof(float), reader(w));
   }
-  /// Where the answer goes, when there is one.
+  /// The place for an answer; empty until there is one.
   using mailbox = std::shared_ptr<std::optional<parameter_answer<float>>>;
   static auto into(const mailbox& box) {
     return [box](parameter_answer<float> a) { *box = std::move(a); };
@@ -391,7 +391,7 @@ TEST_CASE("bounded staleness: who is too far ahead waits for the slowest, but no
     b.store.leave(1, 2);
     b.store.leave(2, 3);
     CHECK(fourth->has_value());
-    b.store.join(worker(1, 9));  // one that comes late begins where the slowest is
+    b.store.join(worker(1, 9));  // a late one begins at the step of the slowest
     CHECK(b.push({1, 9, 0, 1, 1, 1}, all(1))->has_value());
     CHECK(b.push({1, 9, 1, 1, 1, 1}, all(1))->has_value());
   }
@@ -530,7 +530,7 @@ TEST_CASE(
         std::string::npos);
   CHECK(!more.pull(0, 1)->has_value());
 
-  // Damage everywhere, and every length: what was before comes back, never half of it.
+  // Damage at each place, and each length: the old state is restored, never half of it.
   int whole = 0;
   for (std::size_t at = 0; at < saved.size(); at += 1 + at / 16) {
     for (const bool cut : {false, true}) {

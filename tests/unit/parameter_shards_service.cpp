@@ -321,7 +321,7 @@ TEST_CASE("rows of a table go there and back; a server that is started again goe
     g.rows = rows;
     CHECK(c.push(g, back.data()) == 1);
     step(rows);
-    CHECK((back[15] == 0 && back[16] == 1));  // no table, and a row that no worker has asked for
+    CHECK((back[15] == 0 && back[16] == 1));  // outside the table, and a row that no worker has requested
     c.pull_rows(rows, back.data());
     CHECK(has(rows));
     parameter_snapshots({.folder = folder.path, .updates = 1}, 0, "program").save_when_due(s->store);
@@ -515,7 +515,7 @@ TEST_CASE("hostile bytes: hundreds of calls that are nearly right, or not at all
 }
 
 namespace {
-/// Ends each call as if the network did.
+/// Ends each call as the network would on a failure.
 struct fleeting_service : grpc::CallbackGenericService {
   struct call : grpc::ServerGenericBidiReactor {
     call() { Finish({grpc::StatusCode::UNAVAILABLE, "the network"}); }

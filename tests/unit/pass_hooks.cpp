@@ -1,4 +1,4 @@
-// The hooks of evaluate and predict: which are called when, what they see, and that all of them are called under every strategy.
+// The hooks of evaluate and predict: when each is called, what it sees, and that all of them are called under every strategy.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -34,7 +34,7 @@ auto make(const auto&... strategy) {
   return trainer{net{}, sgd{.learning_rate = 0.1}, sparse_categorical_crossentropy{}, accuracy{}, strategy...};
 }
 
-/// Writes down each call, with what it has seen.
+/// Records each call and the values that it sees.
 struct witness {
   std::string calls{};
   std::vector<double> losses{};
@@ -62,7 +62,7 @@ static_assert(callback<witness>);
 
 const std::string of_test = "test 0 0, from 0 0, to 1 10, from 1 10, to 2 20, from 2 20, to 3 25, tested 3 25, ";
 
-/// It has no other hook.
+/// A callback without any other hook.
 struct counts_tests {
   int* count;
   void on_test_end(pass_state&) const { ++*count; }

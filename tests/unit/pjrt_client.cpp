@@ -29,7 +29,7 @@ namespace {
 
 const pjrt::plugin& mock() { return pjrt::plugin::load(MOCK_PJRT); }
 
-/// At the end of a test everything is gone, and nothing wrong was done.
+/// Checks at the end of a test that no object is left and no rule was violated.
 struct nothing_left {
   nothing_left() { observed() = {}; }
   ~nothing_left() {
@@ -49,7 +49,7 @@ stablehlo::module_text step(int replicas) {
           .results = {{.what = role::parameter, .type = w}, {.what = role::sums, .type = sums}},
           .replicas = replicas};
 }
-/// A call of a module, to its end.
+/// Calls a module and waits for its end.
 struct run_of {
   detail::staged_steps batch;
   detail::module_call call;
@@ -76,7 +76,7 @@ std::vector<float> read(const pjrt::buffer& b, const stablehlo::tensor_type& typ
   return floats(to);
 }
 
-/// Three numbers on each of two devices.
+/// An array of three elements on each of two devices.
 detail::device_state two_copies(const pjrt::client& c) {
   detail::device_state state(1, 2);
   for (int r = 0; r < 2; ++r)
@@ -84,7 +84,7 @@ detail::device_state two_copies(const pjrt::client& c) {
   return state;
 }
 
-/// Made before everything that is static in a function, and so destroyed after it.
+/// Made before every function-local static object, and so destroyed after it.
 std::shared_ptr<const pjrt::client> global;
 
 }  // namespace
@@ -310,7 +310,7 @@ TEST_CASE("a module is compiled ahead of time for the first devices of a topolog
     observed().failing_function = function;
     CHECK(contains(error_of([] { pjrt::topology(mock(), "4").compile(step(1)); }), "injected"));
   }
-  // What a plugin cannot do is left out.
+  // What a plugin does not support is left out.
   observed().failing_function = "executable_get_cost_analysis";
   observed().failing_code = 12;
   CHECK(four.compile(step(1)).cost.empty());

@@ -1,4 +1,4 @@
-// A plugin of the PJRT C interface: how it is found and loaded, and what strata says where one is missing, old or broken.
+// A plugin of the PJRT C interface: how it is found and loaded, and the errors if one is missing, old or broken.
 // needs: mock_pjrt
 #include <doctest/doctest.h>
 
@@ -23,7 +23,7 @@ struct with_variable {
   ~with_variable() { ::unsetenv(name); }
 };
 
-/// What loading a mock says whose table is made as these words have it. Each is a file of its own: a plugin is loaded once.
+/// The error when a mock is loaded whose table is made as these words determine. Each is a new file: a plugin is loaded once.
 std::string error_of_plugin(const std::string& words) {
   static int number = 0;
   const scratch_folder folder("pjrt_plugin");

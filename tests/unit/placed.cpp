@@ -1,7 +1,7 @@
 // Layers on several devices of one machine: the bits of the same network on one device.
 #include <doctest/doctest.h>
 
-// The engine comes with the strategy also in this order; pipeline.cpp has the other one.
+// The engine may also be included with the strategy in this order; pipeline.cpp has the other one.
 #include <strata/strata.hpp>
 
 #include <strata/distribute/placed.hpp>

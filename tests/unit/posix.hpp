@@ -1,4 +1,4 @@
-// Processes, limits, links and pipes, for the tests that want them. Where STRATA_TEST_POSIX is not defined, as on Windows, there
+// Processes, limits, links and pipes, for the tests that need them. Where STRATA_TEST_POSIX is not defined, as on Windows, there
 // are none.
 #pragma once
 #include <csignal>

@@ -51,7 +51,7 @@ const trained& known() {
   return t;
 }
 
-/// The CPU, whose engines may lack memory.
+/// The CPU, but its engines may run out of memory.
 struct brittle {
   [[maybe_unused]] static constexpr auto name = cpu::name;
   using whole = cpu;

@@ -16,16 +16,16 @@
 
 namespace {
 
-/// It has kernels for all operations, and one that fuses.
+/// A backend with kernels for all operations, and one fused kernel.
 struct planner {
   static constexpr auto name = "planner";
 };
-/// It has none.
+/// A backend without kernels.
 struct beginner {
   static constexpr auto name = "beginner";
 };
 
-/// It fuses all that it is given, but a loss only with the operation before it.
+/// A backend that fuses all operations, but a loss only with the operation before it.
 struct greedy {
   static constexpr auto name = "greedy";
 };

@@ -1,4 +1,4 @@
-// What a process needs for a training is a constant: it is compared with what is allocated.
+// The memory that a process needs for a training is a constant: it is compared with the actual allocations.
 #include <doctest/doctest.h>
 
 #include <numeric>
@@ -27,7 +27,7 @@ template <class Network>
 using program_of = program<Network, sparse_categorical_crossentropy<>, adam, type_list<>>;
 using P = program_of<mlp>;
 
-/// Segments are as small as those of large networks are in comparison.
+/// The segments are small, in proportion to this small network.
 template <int Stage>
 struct in_small_segments : zero<Stage> {
   template <class Backend>
@@ -45,7 +45,7 @@ constexpr double bytes_of_initializer = [] {
 
 constexpr training_sizes four{.batch = 64, .processes = 4, .leaves = 8};
 
-/// What the chief allocates for the slots of a snapshot.
+/// Checks the allocations of the chief for the slots of a snapshot.
 void saved_by(auto& executor, long planned) {
   const long before = bytes_of_thread;
   executor.collect_slots();
@@ -137,7 +137,7 @@ TEST_CASE("each place of a pipeline over processes: the same") {
 }
 
 namespace {
-/// One of `processes` that train: what it allocates beside what the initializers need.
+/// Checks the allocations of each training process, without those of the initializers.
 template <class Strategy>
 void check_process_of(std::size_t processes, training_sizes sizes, double of_initializers, auto&& planned) {
   const auto batch = random_batch<P>(sizes.batch, 1);

@@ -1,5 +1,4 @@
-// What processes that train together compare: every setting of the program and its optimizer, in the same words with every
-// compiler.
+// The text that processes of one training compare: every setting of the program and its optimizer, the same with every compiler.
 #include <doctest/doctest.h>
 
 #include <strata/control/member.hpp>

@@ -1,4 +1,4 @@
-// What fit prints, and the logs that it prints and returns.
+// The output of fit, and the logs that it prints and returns.
 #include <doctest/doctest.h>
 
 #include <functional>

@@ -19,7 +19,7 @@ namespace {
 std::uint64_t bits(double v) { return std::bit_cast<std::uint64_t>(v); }
 std::uint64_t bits(float v) { return std::bit_cast<std::uint32_t>(v); }
 
-/// What there is to know of a number that was read, in one line.
+/// The complete result of reading a number, in one line.
 template <class T>
 std::string told(const std::string& text, std::from_chars_result done, T value) {
   return std::to_string(done.ptr - text.data()) +
@@ -29,7 +29,7 @@ std::string told(const std::string& text, std::from_chars_result done, T value) 
          std::to_string(std::isnan(value) ? std::uint64_t{std::signbit(value)} : bits(value));
 }
 
-/// True where there is no std::from_chars of reals to compare with.
+/// Compares with std::from_chars. True if std::from_chars does not read reals.
 template <class T>
 bool is_the_same(const std::string& text) {
   T ours = 7;

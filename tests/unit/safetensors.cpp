@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A directory that vanishes with the test.
+/// A directory that is deleted at the end of the test.
 struct scratch {
   fs::path folder = fs::temp_directory_path() / ("strata-safetensors-" + std::to_string(io::os::process_id()));
   fs::path file = folder / "a.safetensors";
@@ -35,7 +35,7 @@ struct scratch {
     std::ifstream in(file, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  /// What opening it complains about.
+  /// The error message of opening the file.
   std::string complaint() const {
     try {
       const safetensors_file opened(file);

@@ -46,7 +46,7 @@ struct scratch_folder {
     std::ifstream file(path / name, std::ios::binary);
     return bytes(std::istreambuf_iterator<char>(file), {});
   }
-  /// An error without the folder in front.
+  /// An error message without the folder.
   std::string without_folder(std::string text) const {
     const std::string folder = (path / "").string();
     for (std::size_t at = 0; (at = text.find(folder, at)) != std::string::npos;) text.erase(at, folder.size());

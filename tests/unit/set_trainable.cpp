@@ -29,7 +29,7 @@ using features = dense<9, tanh_activation>;
 
 using whole = sequential<input<8, 8, 3>, convolution, max_pool2d<2>, inner, flatten, features, dense<4, relu, regularized>,
                          dense<3, softmax>>;
-/// The lower layers, those in the middle, and the last one.
+/// The network with its lower layers frozen, with those in the middle, and with the last one.
 using lower_frozen = sequential<input<8, 8, 3>, frozen<convolution, max_pool2d<2>, inner, flatten, features>,
                                 dense<4, relu, regularized>, dense<3, softmax>>;
 using middle_frozen = sequential<input<8, 8, 3>, convolution, max_pool2d<2>, frozen<inner>, flatten, frozen<features>,

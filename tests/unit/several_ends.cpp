@@ -31,7 +31,7 @@ static_assert(ends_of_program<plain>.input_count == 2 && ends_of_program<plain>.
 static_assert(ends_of_program<plain>.inputs[0] == 6 && ends_of_program<plain>.inputs[1] == 3);
 static_assert(ends_of_program<plain>.outputs[0] == 3 && ends_of_program<plain>.outputs[1] == 2);
 
-// Groups name input k as -1 - k, also through views, and losses know the number of their output.
+// In groups, the number of input k is -1 - k, also through views, and losses have the number of their output.
 constexpr const auto& plan = plan_of<plain, reference>;
 static_assert(plan.input_count == 2 && plan.output_count == 2);
 static_assert(plan.groups[0].input[0] == -1);
@@ -110,7 +110,7 @@ outcome trained_on(compute_options how) {
   return trained<Program>(executor);
 }
 
-/// Counts what is allocated.
+/// Counts the elements that are allocated.
 struct counting_device : host_device {
   static inline std::size_t numbers = 0, labels = 0;
   template <class T>

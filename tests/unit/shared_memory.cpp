@@ -1,6 +1,6 @@
 // needs: protozero
-// Messages between processes through memory that both map: real processes, made by fork, and peers that lie, stop half-way or
-// die.
+// Messages between processes through memory that both map: real processes, made by fork, and peers that send false data, stop
+// half-way or die.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ using strata::test::error_of;
 using namespace std::chrono_literals;
 
 namespace {
-/// For processes: a file for each key.
+/// A store for processes: a file for each key.
 class folder_store final : public key_value_store {
  public:
   explicit folder_store(std::string folder) : folder_(std::move(folder)) {}
@@ -52,7 +52,7 @@ class folder_store final : public key_value_store {
   std::string folder_;
 };
 
-/// Changes what others are told and what they tell.
+/// Falsifies the values that others receive and those that they send.
 class lying_store final : public key_value_store {
  public:
   lying_store(key_value_store& store, std::function<std::string(const std::string&, std::string)> lie)
@@ -67,7 +67,7 @@ class lying_store final : public key_value_store {
   std::function<std::string(const std::string&, std::string)> lie_;
 };
 
-/// An encoded address with another value in one field.
+/// An encoded address with one field replaced.
 std::string with(const std::string& encoded, auto detail::shared_memory_address::* field, const auto& value) {
   auto address = wire::decode<detail::shared_memory_address>(encoded);
   address.*field = value;

@@ -1,4 +1,4 @@
-// An evaluator beside a training: it sees new weights, only whole ones, and ends when the training does.
+// An evaluator beside a training: it reads new weights, only complete ones, and ends when the training does.
 #include <doctest/doctest.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// Snapshots and backup_and_restore: an interrupted training ends as one that was not, and damage is noticed.
+// Snapshots and backup_and_restore: an interrupted training has the results of an uninterrupted one, and damage is detected.
 #include <doctest/doctest.h>
 
 #include <csignal>
@@ -48,7 +48,7 @@ auto some_data(int count = 75, int first_label = -1) {
 }
 auto shuffled() { return some_data() | data::shuffle(75, {.seed = 5}) | data::batch<16>; }
 
-/// A source of the user's, which can only be read from the start.
+/// A user-defined source that can only be read from the start.
 struct own_source {
   using value_type = samples<float>;
   static constexpr int batch_size = 5;
@@ -68,14 +68,14 @@ struct own_source {
 };
 
 struct crash {};
-/// Ends the program, as far as the training is concerned, after that step.
+/// Ends the training after that step, as a crash of the program would.
 struct crash_at {
   long step;
   void on_batch_end(training_state& s) {
     if (s.step == step) throw crash{};
   }
 };
-/// Works with numbers of the training alone, so that it need not be saved.
+/// Depends only on the state of the training, so that it need not be saved.
 struct lower_rate {
   void on_epoch_end(training_state& s) {
     if (s.epoch == 1) s.new_learning_rate = 3e-3;
@@ -130,7 +130,7 @@ struct first_step {
   long* step;
   void on_train_begin(training_state& s) { *step = s.step; }
 };
-/// Goes on from the folder; returns the step at which it began. Checks the result.
+/// Resumes from the folder and checks the result. Returns the step at which it began.
 long go_on(const scratch& at) {
   auto whole = make_trainer();
   whole.fit(shuffled(), epochs(3), verbose::off, lower_rate{});
@@ -140,7 +140,7 @@ long go_on(const scratch& at) {
   CHECK(weights_of(model) == weights_of(whole));
   return step;
 }
-/// What is written to the error stream meanwhile.
+/// The text that f writes to the error stream.
 template <class F>
 std::string said(F&& f) {
   std::ostringstream text;

@@ -75,7 +75,7 @@ void go_on(const scratch_folder& folder) {
   file.commit();
   files.replace();
 }
-/// Whether a process that is killed before this system call leaves something else than one that is killed before the next.
+/// Whether killing a process before this system call may leave other files than killing it before the next one.
 bool may_change_files(std::uint64_t call) {
   static const std::set<std::uint64_t> harmless{SYS_read,     SYS_pread64,   SYS_close,        SYS_fstat,          SYS_newfstatat,
                                                 SYS_statx,    SYS_lseek,     SYS_mmap,         SYS_munmap,         SYS_mprotect,
@@ -117,7 +117,7 @@ bool killed_at(int n, const std::function<void()>& f) {
 bool can_trace() {
   return error_of([] { killed_at(1, [] {}); }) == "no error";
 }
-/// From now on flock fails in this process, as on a file system without locks. False where that is not permitted.
+/// Makes flock fail in this process from now on, as on a file system without locks. Returns false if that is not permitted.
 bool lose_locks() {
   std::array<sock_filter, 4> program{{{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
                                       {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_flock},

@@ -1,4 +1,4 @@
-// After the first step, a training step allocates nothing and asks the system for nothing.
+// After the first step, a training step allocates nothing and makes no system call.
 #include <doctest/doctest.h>
 
 #include <linux/seccomp.h>

@@ -27,7 +27,7 @@ auto handler_of_interrupts() {
   std::signal(SIGINT, now);
   return now;
 }
-/// As for a program in the foreground: shells let those in the background ignore Ctrl-C.
+/// Restores the state of a program in the foreground: shells let those in the background ignore Ctrl-C.
 void be_in_the_foreground() { std::signal(SIGINT, SIG_DFL); }
 /// Presses Ctrl-C after an update.
 struct user {

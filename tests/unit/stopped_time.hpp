@@ -1,4 +1,4 @@
-// Whether the time-out of a communicator stands while another process does what takes long.
+// Checks that the time-out of a communicator is suspended while another process has a long task.
 #pragma once
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-// The summary is what Keras 3 prints, character by character.
+// The summary has exactly the characters that Keras 3 prints.
 #include <doctest/doctest.h>
 
 #include <strata/layers/activation.hpp>
@@ -149,7 +149,7 @@ const std::string keras_branched = R"(Model: "functional"
  Non-trainable params: 8 (32.00 B)
 )";
 
-// Two parameters of one name, and a class name that looks like a numbered one.
+// Two parameters with one name, and a class name that resembles a numbered one.
 struct two_affines {
   static constexpr auto name = "two_affines", class_name = "TwoAffines";
   using operations = type_list<affine<dense_settings{4}>, affine<dense_settings{2}>>;

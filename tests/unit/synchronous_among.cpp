@@ -49,7 +49,7 @@ struct keep_matrix {
   void on_epoch_end(training_state& s) { last = s.values.array("val_confusion_matrix"); }
 };
 
-/// Two epochs with a short last batch, 150 = 2 x 64 + 22, and an optimizer that looks at norms. `prepared` are stages before
+/// Trains two epochs with a short last batch, 150 = 2 x 64 + 22, and an optimizer that uses norms. `prepared`: the stages before
 /// batch.
 template <class Network, class Optimizer = adam>
 outcome trained(const auto& strategy, const auto& prepared) {
@@ -209,7 +209,7 @@ TEST_CASE("all processes know where the time of each went: who makes its samples
 }
 
 namespace {
-/// What two processes throw that fit in their own ways.
+/// The errors of two processes that call fit in different ways.
 template <class Fit>
 std::vector<std::string> thrown_by_two(const Fit& fit) {
   std::vector<std::string> thrown(2, "nothing");

@@ -28,7 +28,7 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
 namespace {
-/// f(communicator) in a thread for each, which has to catch what it throws.
+/// Calls f(communicator) in a thread for each rank.
 template <class F>
 void among(int size, tcp_options options, F&& f) {
   in_process_store store;
@@ -67,7 +67,7 @@ io::file_descriptor connected(const meeting_point& at) {
   io::file_descriptor s(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   return ::connect(s.number(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0 ? std::move(s) : io::file_descriptor();
 }
-/// The address of a process that listens at port 9, or so it says.
+/// The encoded address of a process that claims to listen at `port`.
 std::string address_of(const std::string& host, int port) { return wire::encode(detail::tcp_address{host, port, 77}); }
 }  // namespace
 
@@ -305,7 +305,7 @@ TEST_CASE("strangers get nowhere while processes connect, and are refused afterw
     for (std::uint8_t& n : noise) n = std::uint8_t(random());
     switch (random() % 4) {
       case 0:
-        break;  // says nothing
+        break;  // sends nothing
       case 1:
         (void)!::send(s.number(), hello.data(), hello.size(), MSG_NOSIGNAL);
         break;

@@ -32,8 +32,8 @@ using dense_layers =
     sequential<input<40>, dense<32, relu>, dense<30, sigmoid>, residual<dense<16, relu, no_bias>, dropout<0.3_r>, dense<30>>,
                layer_norm<>, frozen<dense<8>>, dense<5, softmax>>;
 using dense_columns = layout_map<rule<"dense", by_columns>, rule<"dense_2", by_columns>, rule_for<dense<8>, by_columns>>;
-/// Winograd's algorithm, the ones for few channels, strides, of sizes for which a rank would choose other algorithms or tiles if
-/// it looked at its own filters and channels only; statistics of the whole batch.
+/// Winograd's algorithm, the algorithms for few channels, and strides, with sizes for which a rank would choose other algorithms
+/// or tiles if it considered only its own filters and channels; statistics of the whole batch.
 using images =
     sequential<input<8, 8, 3>, conv2d<16, 3, same_padding, relu>, batch_norm<>, conv2d<32, 3, same_padding>, max_pool2d<2>,
                residual<conv2d<32, 3, same_padding, relu>>, conv2d<4, 3, stride<2>, relu>, flatten, dense<5, softmax>>;
@@ -102,7 +102,7 @@ outcome trained(const Strategy& strategy, float scale = 1, std::initializer_list
   return out;
 }
 
-/// What print_plan looks at in a trainer.
+/// The part of a trainer that print_plan uses.
 template <class P, class Strategy>
 struct planned {
   using program_type = P;
@@ -110,7 +110,7 @@ struct planned {
   using strategy_type = Strategy;
 };
 
-/// What each of some processes, which are threads here, says.
+/// The errors of several processes, which are threads here.
 template <class F>
 std::vector<std::string> in_processes(int count, F&& f) {
   std::vector<std::string> failures(std::size_t(count), "");
@@ -266,7 +266,7 @@ TEST_CASE("norms of divided parameters: those of whole ones, bit for bit") {
         each_clipped);
   check(std::type_identity<program_with<words>>{}, tensor_parallel<4, layout_map<rule<"embedding", by_rows>>>{{.leaves = 4}},
         clipped);
-  // Of 38,400 elements in 38 pieces, ranks add up 8 each at a time.
+  // There are 38,400 elements in 38 pieces; ranks add up 8 pieces each at a time.
   using wide = sequential<input<300>, dense<128, relu>, dense<5, softmax>>;
   check(std::type_identity<program<wide, sparse_categorical_crossentropy<>, lamb, type_list<accuracy>>>{},
         tensor_parallel<2, layout_map<rule<"dense", by_columns>>>{{.leaves = 4}}, lamb{.learning_rate = 0.01, .clipnorm = 0.02});

@@ -45,7 +45,7 @@ struct two_streams {
         opens(std::move(ends.second), detail::tls_identity(key_of(other)), false) {}
   two_streams(unsigned char key, unsigned char other) : two_streams(two_ends(), key, other) {}
 
-  /// Why one of them does not let the other in; empty: both do.
+  /// The reason why one of them refuses the other; empty if both accept.
   std::string greet() {
     for (bool both = false; !both;) {
       both = true;

@@ -34,7 +34,7 @@ class toy_memory {
   toy_memory& operator=(const toy_memory&) = delete;
   ~toy_memory() { ::munmap(addresses_, bytes), ::munmap(contents_, bytes); }
 
-  /// Zeroed memory: none is ever used again.
+  /// Returns zeroed memory, which is never reused.
   std::byte* allocate(std::size_t size) {
     std::byte* const at = addresses_ + used_;
     used_ += (size + 63) / 64 * 64;

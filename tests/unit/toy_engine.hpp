@@ -40,7 +40,7 @@ class toy_engine {
   workspace<Program, toy, inferring> inference_work_;
   bool sums_are_on_host_ = false;
 
-  // Of the step at hand.
+  // State of the current step.
   samples<T> host_batch_;
   step_context<T, toy_device> context_;
   kernel_observer* observer_ = nullptr;
@@ -210,7 +210,7 @@ class toy_engine {
       f(each, l);
     }
   }
-  /// Metrics, as one more kernel.
+  /// Computes the metrics as one more kernel.
   void measure(output_rows<const T> predictions, int l) {
     sums_are_on_host_ = false;
     queue_.enqueue(

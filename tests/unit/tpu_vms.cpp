@@ -1,4 +1,4 @@
-// tpu_vms asks a metadata server, which the test plays.
+// tpu_vms queries a metadata server, which the test simulates.
 #include <doctest/doctest.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// fit, evaluate, predict: options, callbacks, and what they say about bad data.
+// fit, evaluate, predict: options, callbacks, and their errors for bad data.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -335,7 +335,7 @@ TEST_CASE("no layer hides a nan pixel") {
 }
 
 namespace {
-/// Its rule takes an array of state, which slots() does not count.
+/// Its rule uses an array of state that slots() does not count.
 struct forgetful {
   static constexpr auto name = "forgetful";
   learning_rate_schedule learning_rate = 1e-2;

@@ -25,7 +25,7 @@ namespace {
 struct alignas(64) block {
   float values[16];
 };
-/// Leaves of numbers that sum to other bits in any other order.
+/// Leaves of elements whose sum has other bits in any other order.
 struct some_leaves {
   std::vector<std::vector<block>> data;
   std::vector<float*> at;
@@ -60,7 +60,7 @@ std::vector<gradient_bucket> cut(long size, int pieces, unsigned seed) {
   return buckets;
 }
 
-/// A step: threads take leaves and tell of one group after the other, down from 3 * pieces.
+/// A step: threads take leaves and report one group after the other as passed, in descending order.
 template <class Sum, class C>
 float* step(Sum& sum, C& c, thread_team& team, const some_leaves& leaves, const std::vector<gradient_bucket>& buckets) {
   const int count = int(leaves.at.size());

@@ -1,5 +1,5 @@
 // The same update computed in two ways has the same bits: a gradient as its two factors, or stored; a rule on vectors, or on
-// numbers.
+// elements.
 // flags: -O2
 // At -O1 g++ fuses no product with an addition.
 #include <doctest/doctest.h>
@@ -21,7 +21,7 @@ using namespace strata;
 
 namespace {
 
-/// underflow: each sum is -0 before it loses its sign, which a velocity that is -0 would show.
+/// underflow: each sum is -0 before its sign is removed; a velocity of -0 would show the sign.
 template <class T, class O>
 void check(const O& o, int count, penalty regularizer = {}, bool underflow = false) {
   constexpr int rows = 23, columns = 48;

@@ -1,4 +1,4 @@
-// What users of other tools complained about most, a test each; docs/design.md has the whole list. Processes are threads here.
+// The most frequent complaints about other tools, a test each; docs/design.md has the whole list. Processes are threads here.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ using net = sequential<input<6>, dense<9, tanh_activation>, batch_norm<>, dropou
 using plain = sequential<input<6>, dense<3, softmax>>;
 constexpr int leaves = 6;
 
-/// Classes that follow from the inputs; the same for the same count.
+/// Classes that depend on the inputs; the data depend only on `count`.
 auto some_data(int count) {
   std::vector<float> x(std::size_t(count) * 6);
   std::vector<int> y;
@@ -96,7 +96,7 @@ outcome trained(const auto& strategy, int with = 7, int count = 100) {
 outcome on_one_device(int with = 7, int count = 100) {
   return trained(one_device{{.threads = 1, .leaves = leaves}}, with, count);
 }
-/// What each of so many replicas ends with.
+/// The outcome of each of `processes` replicas.
 std::vector<outcome> on_replicas(int processes, int count = 100) {
   std::vector<outcome> got(std::size_t(processes), outcome{});
   const auto thrown = among(processes, [&](const in_process& m) {
@@ -106,7 +106,7 @@ std::vector<outcome> on_replicas(int processes, int count = 100) {
   return got;
 }
 
-/// A communicator that counts what is sent through it.
+/// A communicator that counts the messages that are sent through it.
 class counting {
   in_process members_;
   std::shared_ptr<long> sent_ = std::make_shared<long>(0);
@@ -264,7 +264,7 @@ TEST_CASE("P10: two that save to the same file at once, and one who reads: alway
 }
 
 namespace {
-/// Stops when the loss is low enough, saves where it is the best so far, in the chief.
+/// Stops when the loss is low enough. In the chief, also counts how often the loss was the best so far.
 struct stop_early {
   double enough;
   bool saves;
@@ -297,7 +297,7 @@ TEST_CASE("P11: early stopping and saving the best: all replicas see the same nu
   }
 }
 
-/// What one replica decides by itself, by its clock, say.
+/// The decisions of one replica by itself, for example by its clock.
 struct decide_alone {
   bool stops;
   double rate;

@@ -1,4 +1,4 @@
-// Text from files and the environment in errors: nothing in it that a terminal obeys or nobody sees.
+// Text from files and the environment in errors: it contains no control sequences and no invisible characters.
 #include <doctest/doctest.h>
 
 #include <strata/base/error.hpp>

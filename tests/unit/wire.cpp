@@ -51,7 +51,7 @@ struct outer {
                               wire::field<15, &outer::texts, 4>, wire::field<16, &outer::parts, 3>>;
   friend bool operator==(const outer&, const outer&) = default;
 };
-/// What an older program knows of an outer.
+/// The fields of an `outer` that an older program has.
 struct older {
   std::uint32_t id = 0;
   static constexpr auto message_name = "older";

@@ -21,7 +21,7 @@ using namespace strata;
 namespace {
 struct net : sequential<input<28, 28, 1>, flatten, dense<16, relu>, dense<10, softmax>> {};
 
-/// How a process ended, and what it wrote to standard error.
+/// The exit status of a process, and its output on standard error.
 struct ended {
   int status;
   std::string said;

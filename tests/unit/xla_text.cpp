@@ -22,7 +22,7 @@ std::string operations(const graph& g, const std::vector<hlo::tensor>& results, 
 template <class Network, class Loss, class Optimizer, class... Metrics>
 using program_of = program<Network, Loss, Optimizer, type_list<Metrics...>>;
 
-/// An activation of a user, with a fork.
+/// A user-defined activation with a branch.
 struct hard_swish : detail::elementwise_function {
   [[maybe_unused]] static constexpr auto name = "hard_swish";
   static constexpr bool uses_input = true, uses_output = false;

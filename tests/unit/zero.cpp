@@ -193,7 +193,7 @@ const data::digits& digits() {
 }
 using of_digits = sequential<input<28, 28, 1>, flatten, dense<16, relu>, dropout<0.2_r>, dense<10, softmax>>;
 
-/// Two epochs, or the first one and a snapshot of it.
+/// Trains two epochs, or trains the first one and leaves a snapshot.
 std::vector<float> trained(const auto& strategy, const std::filesystem::path& folder, int epochs_of_it) {
   trainer model{of_digits{}, averaging{adam{.learning_rate = 0.01}}, sparse_categorical_crossentropy{}, strategy, seed(7)};
   const auto batches = digits() | data::shuffle(80) | data::batch<32>;
@@ -205,7 +205,7 @@ std::vector<float> trained(const auto& strategy, const std::filesystem::path& fo
   return {model.parameters().begin(), model.parameters().end()};
 }
 
-/// With segments of few elements: this network is small.
+/// The segments have few elements, because this network is small.
 struct parameters_in_slices : zero<3> {
   template <class Backend>
   using backend = segmented<Backend, 1024>;

@@ -9,8 +9,8 @@
 
 namespace strata::detail {
 
-/// Bytes at a multiple of 64, not initialised; it has no type, so that there is one for arrays of all types. More than 1 MB asks
-/// for pages of 2 MB, so that a pass over the memory, or a random access, misses the TLB less often.
+/// Bytes at a multiple of 64, not initialised. The class is untyped, so that it is compiled once for arrays of all types. Above 1
+/// MB it requests pages of 2 MB, so that passes over the memory and random accesses miss the TLB less often.
 class aligned_memory {
   void* begin_ = nullptr;
   std::align_val_t alignment_{64};
@@ -19,7 +19,7 @@ class aligned_memory {
   aligned_memory() = default;
   explicit aligned_memory(std::size_t bytes);
   aligned_memory(aligned_memory&& from) noexcept : begin_(std::exchange(from.begin_, nullptr)), alignment_(from.alignment_) {}
-  aligned_memory& operator=(aligned_memory&& from) noexcept {  // what it is moved from is empty afterwards
+  aligned_memory& operator=(aligned_memory&& from) noexcept {  // leaves `from` empty
     aligned_memory old(std::move(*this));
     std::swap(begin_, from.begin_);
     std::swap(alignment_, from.alignment_);

@@ -1,4 +1,4 @@
-// Whether a number is NaN or infinite, or an array has one that is.
+// Tests of numbers and arrays for nan and infinity.
 #pragma once
 #include <bit>
 #include <cmath>

@@ -1,4 +1,4 @@
-// A flat block of numbers whose start is aligned for every vector unit.
+// A flat block of elements whose start is aligned for every vector unit.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -22,7 +22,7 @@ class arena {
   explicit arena(std::size_t size) : memory_(std::max<std::size_t>(size, 1) * sizeof(T)), size_(size) {
     std::fill_n(data(), size, T{});
   }
-  /// Returns whether it had to grow.
+  /// Returns true if the memory had to grow.
   bool grow(std::size_t size) {
     if (size <= size_) return false;
     *this = arena(size);
@@ -37,24 +37,24 @@ class arena {
   const T& operator[](std::size_t i) const { return data()[i]; }
 };
 
-/// Some elements of an arena.
+/// A range of elements of an arena.
 struct element_range {
   long begin = 0, end = 0;
   constexpr long size() const { return end - begin; }
 };
 
-/// Elements [begin, end) of an arena, in an array of some of them: there the first one is element `at`.
+/// Elements [begin, end) of an arena, stored in a smaller array from element `at` on.
 struct arena_slice {
   long begin = 0, end = 0, at = 0;
   constexpr long size() const { return end - begin; }
 };
-/// Of the array.
+/// The number of elements of that array.
 constexpr long elements_of(std::span<const arena_slice> slices) {
   return slices.empty() ? 0 : slices.back().at + slices.back().size();
 }
 
 namespace detail {
-/// Marks fresh memory that must be written before it is read. Tests define STRATA_POISON: then it holds signalling NaNs.
+/// Marks fresh memory that must be written before it is read. With STRATA_POISON, as in tests, fills it with signalling NaNs.
 template <class T>
 void poison([[maybe_unused]] std::span<T> fresh) {
 #ifdef STRATA_POISON

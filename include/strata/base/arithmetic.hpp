@@ -1,16 +1,16 @@
-// What decides the bits of a training besides program, seed and data: the version of strata's arithmetic, and how it is compiled.
+// What determines the bits of a training besides program, seed and data: the version of strata's arithmetic, and compiler flags.
 #pragma once
 #include <strata/base/text.hpp>
 #include <string>
 
 namespace strata::detail {
 
-/// One more whenever a change of strata makes other bits of the same training, or changes what processes send each other.
+/// Incremented whenever a change of strata makes other bits of the same training, or changes messages between processes.
 inline constexpr int arithmetic_version = 1;
 
-/// "arithmetic 1 with fused multiply-add". Processes that train together have the same, and a snapshot names that of its build.
-/// With -ffast-math the bits depend on the compiler and the length of its vectors as well; with -fno-finite-math-only after it,
-/// clang++ defines only __NO_MATH_ERRNO__.
+/// "arithmetic 1 with fused multiply-add". It must be equal in processes that train together, and a snapshot contains that of its
+/// build. With -ffast-math the bits depend on the compiler and the length of its vectors as well; with -fno-finite-math-only
+/// after it, clang++ defines only __NO_MATH_ERRNO__.
 [[gnu::cold]] inline std::string text_of_arithmetic() {
 #if defined(__FMA__) || defined(__aarch64__)
   constexpr const char* fused = " with fused multiply-add";
@@ -32,8 +32,8 @@ inline constexpr int arithmetic_version = 1;
   return text;
 }
 
-/// What a user is told of a snapshot whose build had the arithmetic `theirs`: it is no error, because a training must outlive an
-/// update of strata. Empty if it is that of this build.
+/// The notice about a snapshot whose build had the arithmetic `theirs`; empty if this build has the same. It is not an error,
+/// because a training must survive an update of strata.
 [[gnu::cold]] inline std::string notice_of_arithmetic(const std::string& snapshot, const std::string& theirs) {
   const std::string here = text_of_arithmetic();
   if (theirs == here) return {};

@@ -1,4 +1,4 @@
-// Waiting until another thread changes a number.
+// Waiting until another thread changes an atomic integer.
 #pragma once
 #include <atomic>
 #if defined(__GLIBCXX__) && !defined(_GLIBCXX_HAVE_LINUX_FUTEX)
@@ -11,10 +11,10 @@
 namespace strata::detail {
 
 #ifdef STRATA_OWN_ATOMIC_WAIT
-// Where the system has no futex, as on Windows, std::atomic::wait of libstdc++ reads the number first and then puts the thread to
-// sleep: a thread that is woken in between sleeps forever.
+// On systems without a futex, such as Windows, std::atomic::wait of libstdc++ loads the value first and then puts the thread to
+// sleep: a thread that is notified in between sleeps forever.
 
-/// Where threads sleep that wait for one of many numbers.
+/// A condition variable shared by the threads that wait for one of many atomics.
 struct sleeping_place {
   std::atomic<int> sleepers{0};
   std::mutex mutex;
@@ -48,22 +48,22 @@ void wake_all(std::atomic<T>& number) {
 }
 template <class T>
 void wake_one(std::atomic<T>& number) {
-  wake_all(number);  // another number may share the place
+  wake_all(number);  // other atomics may share the condition variable
 }
 #undef STRATA_OWN_ATOMIC_WAIT
 #else
 
-/// Returns when the number is no longer the one that was seen.
+/// Returns when the value differs from `seen`.
 template <class T>
 void wait_while(const std::atomic<T>& number, T seen, std::memory_order order) {
   number.wait(seen, order);
 }
-/// After a change of the number, by a read-modify-write, see cpu/engine/progress_counter.hpp: those that wait look again.
+/// Wakes all waiting threads, after a read-modify-write of the value, see cpu/engine/progress_counter.hpp.
 template <class T>
 void wake_all(std::atomic<T>& number) {
   number.notify_all();
 }
-/// One of them.
+/// Wakes one waiting thread.
 template <class T>
 void wake_one(std::atomic<T>& number) {
   number.notify_one();

@@ -1,4 +1,4 @@
-// The locale C for one thread, whatever locale the program has chosen.
+// The C locale for one thread, whatever locale the program has set.
 #pragma once
 #include <locale.h>
 #ifdef __APPLE__
@@ -10,7 +10,7 @@
 
 namespace strata::detail {
 
-/// While it lives, this thread has the locale C.
+/// Sets the C locale for this thread during the lifetime of the object.
 class c_locale {
 #ifdef _WIN32
   int had_own_ = ::_configthreadlocale(_ENABLE_PER_THREAD_LOCALE);

@@ -3,7 +3,7 @@
 
 namespace strata::detail {
 
-/// Stands for a member that a specialisation does not need, with [[no_unique_address]].
+/// Replaces a member that a specialisation does not need, with [[no_unique_address]].
 struct empty {};
 
 }  // namespace strata::detail

@@ -5,7 +5,7 @@
 
 namespace strata::detail {
 
-/// Its value; empty if it is not set.
+/// The value of the variable; empty if it is not set.
 inline std::string environment_variable(const char* name) {
   const char* const value = std::getenv(name);
   return value ? value : "";

@@ -1,5 +1,5 @@
-// The one exception type for bad input: its text names the file, layer, rank or value. And how it is thrown, in programs with and
-// without exceptions. All files of a program are compiled with them, or all without: inline functions differ.
+// The one exception type for bad input: its text names the file, layer, rank or value. Functions throw it with and without
+// exceptions. All files of a program are compiled with exceptions, or all without: inline functions differ.
 #pragma once
 #include <initializer_list>
 #include <stdexcept>
@@ -11,26 +11,26 @@
 #error "strata's compiled library throws exceptions: without them (-fno-exceptions), use strata's headers alone"
 #endif
 
-// Without them, std::isnan returns false for every number: a training could end in nan without an error.
+// With finite math only, std::isnan returns false for every number: a training could end in nan without an error.
 #if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
 #error "strata needs nan and infinity: add -fno-finite-math-only after -ffast-math or -Ofast"
 #endif
 
 namespace strata {
 
-/// Whatever its text quotes, no control character of it reaches a terminal, and no NUL ends it: they are escaped.
+/// Escapes control characters and NUL in its text, so that none that it quotes reaches a terminal or ends it.
 struct error : std::runtime_error {
   [[gnu::cold, gnu::noinline]] explicit error(const std::string& text) : std::runtime_error(detail::visible(text, true)) {}
-  /// Of pieces: error({path, ": expected ", expected, " bytes, got ", got}).
+  /// Joins pieces: error({path, ": expected ", expected, " bytes, got ", got}).
   [[gnu::cold, gnu::noinline]] error(std::initializer_list<detail::text_piece> pieces) : error(detail::text_of(pieces)) {}
 };
 
 #ifndef __cpp_exceptions
-/// What is called with each failure of a program without exceptions. Where it returns, the program is aborted.
+/// The handler of failures in a program without exceptions. The program is aborted when it returns.
 using error_handler = void (*)(const std::exception& failure);
 
-/// Sets the handler for all threads, and returns the one before. The first one prints the failure's text to standard error.
-/// Only in programs that are compiled with -fno-exceptions.
+/// Sets the handler for all threads, and returns the previous one. The default prints the failure's text to standard error. Only
+/// for programs compiled with -fno-exceptions.
 error_handler set_error_handler(error_handler handler);
 
 namespace detail {

@@ -1,4 +1,4 @@
-// Numbers as text that is read back as the same value.
+// Numbers as text that reads back to the same value.
 #pragma once
 #include <charconv>
 #include <iterator>
@@ -6,7 +6,7 @@
 
 namespace strata::detail {
 
-/// The shortest digits that are read back as the same value, in any locale.
+/// The shortest digits that read back to the same value, in any locale.
 template <class Number>
 std::string exact_text(Number value) {
   char digits[64];

@@ -1,6 +1,6 @@
-// try and catch that a program without exceptions (-fno-exceptions) compiles, too. There the handlers are code that never runs,
-// because throw_exception of base/error.hpp ends the program. Macros, because no function can stand for a handler that returns
-// from the function around it. A handler names what it catches, as a reference to const:
+// try and catch that also compile in a program without exceptions (-fno-exceptions). There the handlers never run, because
+// throw_exception of base/error.hpp ends the program. They are macros, because a handler may return from the enclosing function.
+// A handler takes what it catches by reference to const:
 //     STRATA_TRY { read(file); }
 //     STRATA_CATCH(const error& failure) { return failure.what(); }
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace strata::detail {
 
-/// Initializes what a handler declares, in code that never runs.
+/// Initializes the variable of a handler, in code that never runs.
 struct nothing_caught {
   template <class Exception>
   operator const Exception&() const {

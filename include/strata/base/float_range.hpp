@@ -1,11 +1,11 @@
-// The range of settings. Networks compute with their settings as float, and steps flush denormals to 0.
+// The range of settings. Networks use their settings as float, and steps flush denormals to 0.
 #pragma once
 #include <limits>
 
 namespace strata::detail {
 
 inline constexpr double largest_float = double(std::numeric_limits<float>::max());
-inline constexpr double smallest_float = double(std::numeric_limits<float>::min());  // of those above 0 that are no denormals
+inline constexpr double smallest_float = double(std::numeric_limits<float>::min());  // the smallest normal float
 
 /// Whether x is at least 0 and finite as float. False for nan.
 constexpr bool is_float_from_0(double x) { return x >= 0 && x <= largest_float; }

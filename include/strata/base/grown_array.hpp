@@ -1,11 +1,11 @@
-// An array that grows. A std::vector of one more type costs a program some 50 functions, which take 20 ms to compile.
+// An array that grows. Each instantiation of std::vector costs a program some 50 functions, which take 20 ms to compile.
 #pragma once
 #include <cstddef>
 #include <utility>
 
 namespace strata::detail {
 
-/// Elements are made without arguments, and moved when the array grows. It never shrinks.
+/// Elements are default-constructed, and moved when the array grows. It never shrinks.
 template <class T>
 class grown_array {
   T* first_ = nullptr;
@@ -15,7 +15,7 @@ class grown_array {
   grown_array() = default;
   explicit grown_array(std::size_t size) : first_(new T[size]()), size_(size) {}
   grown_array(grown_array&& from) noexcept : first_(std::exchange(from.first_, nullptr)), size_(std::exchange(from.size_, 0)) {}
-  /// Not by value: in a template, clang 14 does not destroy the argument that it makes of {}.
+  /// By reference: in a template, clang 14 does not destroy a by-value argument made of {}.
   grown_array& operator=(grown_array&& from) noexcept {
     grown_array old(std::move(*this));
     std::swap(first_, from.first_);
@@ -24,7 +24,7 @@ class grown_array {
   }
   ~grown_array() { delete[] first_; }
 
-  /// To at least `size` elements.
+  /// Grows to at least `size` elements.
   void grow(std::size_t size) {
     if (size <= size_) return;
     grown_array larger(size);

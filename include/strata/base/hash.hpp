@@ -33,7 +33,7 @@ constexpr U hash_of(std::string_view text) {
   return hash.value();
 }
 
-/// Of a large array, a word at a time.
+/// The hash of a large array, a word at a time.
 inline std::uint64_t hash_of_words(std::span<const std::byte> bytes) {
   fnv1a hash;
   for (; bytes.size() >= sizeof(std::uint64_t); bytes = bytes.subspan(sizeof(std::uint64_t))) {
@@ -46,7 +46,7 @@ inline std::uint64_t hash_of_words(std::span<const std::byte> bytes) {
   hash.add(rest);
   return hash.value();
 }
-/// 52 bits of a hash, which a double holds.
+/// 52 bits of a hash, which a double represents exactly.
 constexpr double as_double(std::uint64_t hash) { return double(hash >> 12); }
 
 }  // namespace strata::detail

@@ -1,4 +1,4 @@
-// nlohmann's JSON. In a program without exceptions its failures end the program as strata's own do.
+// nlohmann's JSON. In a program without exceptions its failures end the program, as strata's own do.
 #pragma once
 #include <cstddef>
 #include <strata/base/error.hpp>
@@ -21,10 +21,10 @@
 
 namespace strata::detail {
 
-/// Parses JSON from outside, in time proportional to its length. Throws strata::error, which begins with `what`, where it is
-/// nested more than `most_levels` deep or an object has a key twice, of which the parser would take the last one; and the
-/// parser's own errors. A pass that keeps nothing looks for both: whenever an object ends, a parser with a callback looks through
-/// all that it has kept of the parent.
+/// Parses untrusted JSON in time proportional to its length. Throws strata::error, which begins with `what`, if it is nested more
+/// than `most_levels` deep or an object has a duplicate key, of which the parser would use the last; and the parser's own errors.
+/// A first pass that stores nothing checks both: a parser with a callback that stores values would traverse all members of the
+/// parent so far whenever an object ends.
 inline nlohmann::json parse_json(std::string_view what, std::string_view text, int most_levels) {
   using json = nlohmann::json;
   std::vector<std::set<std::string>> keys(static_cast<std::size_t>(most_levels));

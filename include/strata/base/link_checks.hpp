@@ -1,10 +1,10 @@
 // Files that were compiled for different processors, or with and without STRATA_COMPILED, do not link into one program.
 //
-// Inline functions have other bodies with other flags, and the linker keeps one of each: a program of such files could compute
-// wrong numbers. GNU ld and gold refuse a name that is thread-local in one file only. A shared library has names of its own.
+// Inline functions have different bodies with different flags, and the linker keeps one of each: such a program could compute
+// wrong values. GNU ld and gold reject a name that is thread-local in one file only. A shared library has names of its own.
 #pragma once
 
-#ifdef _WIN32  // a thread-local name is another name there: all files link
+#ifdef _WIN32  // thread-local variables have other symbol names on Windows: all files link
 #define STRATA_LINK_CHECK [[gnu::used]] inline
 #else
 #define STRATA_LINK_CHECK [[gnu::used, gnu::visibility("hidden")]] inline

@@ -1,12 +1,12 @@
-// Two ways to be included. By default everything is in the headers. With STRATA_COMPILED, what does not depend on a network is
-// only declared, and is linked from the library in compiled/: docs/compile_time.md.
+// Two ways to include strata. By default everything is in the headers. With STRATA_COMPILED, functions that do not depend on a
+// network are only declared, and are linked from the library in compiled/: docs/compile_time.md.
 #pragma once
 #include <strata/base/link_checks.hpp>
 
 #ifdef STRATA_COMPILED
-/// Before a function that is defined in a .ipp file.
+/// Marks a function that is defined in a .ipp file.
 #define STRATA_FUNCTION
-/// Before such a function that is called in each step.
+/// Marks such a function that is called in each step.
 #define STRATA_STEP_FUNCTION
 #else
 #define STRATA_FUNCTION __attribute__((cold)) inline

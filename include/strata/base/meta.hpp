@@ -1,4 +1,4 @@
-// The whole type-list machinery: join and element. Everything else works on values.
+// The whole type-list machinery: join and element access. Everything else works on values.
 #pragma once
 #include <type_traits>
 #include <utility>
@@ -58,7 +58,7 @@ using join_t = typename join<Lists...>::type;
 template <int I, class List>
 using at_t = typename decltype(find_slot<I>(static_cast<typename indexed<List>::type*>(nullptr)))::type;
 
-/// Those of T... for which Predicate<T>::value holds, in order.
+/// The types of T... for which Predicate<T>::value holds, in order.
 template <template <class> class Predicate, class... T>
 using filter_t = join_t<std::conditional_t<Predicate<T>::value, type_list<T>, type_list<>>...>;
 }  // namespace detail

@@ -1,4 +1,4 @@
-// Fuses a product with the sum that it goes into.
+// Fuses a product with the sum that it is added to.
 #pragma once
 #include <strata/base/link_checks.hpp>
 

@@ -1,4 +1,4 @@
-// The numbers among the settings of a type, in the order of their declaration. They are the same with every compiler.
+// The settings of a type as doubles, in the order of their declaration. They are the same with every compiler.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -12,7 +12,7 @@ struct any_field {
   operator T() const;
 };
 
-/// How many members an aggregate has.
+/// The number of members of an aggregate.
 template <class S, class... Field>
 constexpr int count_fields() {
   if constexpr (sizeof...(Field) <= 12 && requires { S{Field{}..., any_field{}}; })
@@ -21,13 +21,13 @@ constexpr int count_fields() {
     return sizeof...(Field);
 }
 
-/// Stands for the numbers of an aggregate that has more than 12 members.
+/// A placeholder for the settings of an aggregate with more than 12 members.
 struct unread_numbers {
   constexpr operator double() const { return 0; }
 };
 
-/// Calls f(double) for a number, or for each number in a settings value: an aggregate of at most 12 members, none an array. Calls
-/// f(unread_numbers) for a larger one.
+/// Calls f(double) for a number, or for each number in a settings value: an aggregate of at most 12 members without arrays. Calls
+/// f(unread_numbers) for a larger aggregate.
 template <class S, class F>
 constexpr void for_numbers(const S& s, F&& f) {
   const auto each = [&](const auto&... field) { (for_numbers(field, f), ...); };
@@ -88,8 +88,8 @@ struct template_arguments<Template<Value...>> {
   static constexpr void visit(auto&& f) { (for_numbers(Value, f), ...); }
 };
 
-/// Those of a static member `settings` or else of the template arguments, where all of these are values: 32, 3, 3, ... for a
-/// convolution, 0.2 for leaky_relu<>.
+/// Calls f for the numbers of a static member `settings` or else of the template arguments, if all of these are values: 32, 3, 3,
+/// ... for a convolution, 0.2 for leaky_relu<>.
 template <class T>
 constexpr void for_settings_of(auto&& f) {
   if constexpr (requires { T::settings; })
@@ -121,7 +121,7 @@ struct array_of_settings {
   }();
 };
 
-/// The same as an array.
+/// These numbers as an array.
 template <class T>
 inline constexpr auto numbers_of = array_of_settings<T>::numbers;
 

@@ -1,4 +1,4 @@
-// Precision policies: in which type weights are kept, and products formed.
+// Precision policies: the types of weights and of the operands of products.
 #pragma once
 
 namespace strata {
@@ -15,8 +15,8 @@ struct f64 {
   static constexpr auto name = "f64";
 };
 /// Everything in float, except that products of dense layers and convolutions round their operands to bfloat16 (eight bits of
-/// mantissa) and add up in float: on a GPU all of them but convolutions in groups, on a CPU large ones. A kernel without such
-/// products serves it as it serves f32.
+/// mantissa) and add up in float: on a GPU all of them but convolutions in groups, on a CPU large ones. Kernels without such
+/// products are those of f32.
 struct mixed_bf16 {
   using value_type = float;
   static constexpr auto name = "mixed_bf16";

@@ -1,4 +1,4 @@
-// Counter-based random numbers: the value depends on (key, counter) only, never on who computes it or in which order.
+// Counter-based random numbers: the value depends on (key, counter) only, not on the thread that computes it or the order.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -25,7 +25,7 @@ struct philox {
     return {c0, c1, c2, c3};
   }
 
-  /// An independent generator, e.g. of one layer.
+  /// An independent generator, e.g. for one layer.
   [[gnu::noinline]] constexpr philox fork(std::uint64_t stream) const {
     const block b = (*this)(stream, 0x666F726B);  // "fork"
     return {b[0] | std::uint64_t{b[1]} << 32};

@@ -16,7 +16,7 @@ class random_draws {
   random_draws() = default;
   random_draws(philox generator, std::uint64_t epoch) : generator_(generator), epoch_(epoch) {}
 
-  /// Without bias: Lemire, "Fast random integer generation in an interval", 2019. bound > 0.
+  /// An unbiased integer in [0, bound): Lemire, "Fast random integer generation in an interval", 2019. bound > 0.
   std::uint32_t below(std::uint32_t bound) {
     std::uint64_t product = std::uint64_t{word()} * bound;
     if (static_cast<std::uint32_t>(product) < bound) {

@@ -1,4 +1,4 @@
-// Numbers as std::from_chars reads them, also reals with a standard library that has it for integers only, such as libc++.
+// std::from_chars, also for reals with a standard library that supports integers only, such as libc++.
 #pragma once
 #include <charconv>
 #include <concepts>
@@ -12,7 +12,7 @@
 
 namespace strata::detail {
 
-/// The real number that a text begins with, as the grammar of std::from_chars has it.
+/// The real number at the beginning of a text, in the grammar of std::from_chars.
 class real_text {
   std::string_view rest_;
 
@@ -73,7 +73,7 @@ class real_text {
   }
 };
 
-/// std::from_chars(begin, end, to) for reals, made of std::strtod.
+/// std::from_chars(begin, end, to) for reals, implemented by std::strtod.
 template <std::floating_point T>
 std::from_chars_result read_real(const char* begin, const char* end, T& to) {
   const real_text found({begin, static_cast<std::size_t>(end - begin)});

@@ -1,4 +1,4 @@
-// Keeps compilers from fusing a product with the sum that it goes into.
+// Keeps compilers from fusing a product with the sum that it is added to.
 #pragma once
 #include <strata/base/link_checks.hpp>
 #include <type_traits>
@@ -9,10 +9,10 @@ namespace strata::detail {
 /// depend on compiler, flags and target; `rounded(a * b) + c` is never fused.
 template <class T>
 constexpr T rounded(T v) {
-  if constexpr (std::is_class_v<T>) {  // a number that records what is done with it
+  if constexpr (std::is_class_v<T>) {  // an arithmetic type that records operations
     return v;
   } else if (!__builtin_is_constant_evaluated()) {
-#if defined(__CUDA_ARCH__)  // adds -0, with a rounding mode: ptxas fuses no such addition
+#if defined(__CUDA_ARCH__)  // adds -0 with an explicit rounding mode, which ptxas does not fuse
     if constexpr (sizeof(T) == sizeof(float))
       asm("add.rn.f32 %0, %0, 0f80000000;" : "+f"(v));
     else

@@ -1,4 +1,4 @@
-// Shapes and lists as messages show them.
+// Shapes and lists in the notation of messages.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ std::string joined(std::size_t n, std::string_view separator, F&& text) {
 
 inline constexpr std::size_t most_names_shown = 10;
 
-/// "images, labels": the first ten names of a list as messages may show them, and "..." where there are more.
+/// "images, labels": the first ten names of a list, escaped for messages, and "..." if there are more.
 template <class Names>
 std::string first_names(const Names& names) {
   constexpr std::size_t most = most_names_shown;
@@ -37,7 +37,7 @@ std::string first_names(const Names& names) {
 std::string shape_text(std::span<const std::uint64_t> extents);
 std::string shape_text(const shape& s);
 
-/// "(None, 28, 28)": of a batch of any size, as Keras writes it.
+/// "(None, 28, 28)": the shape of a batch of any size, in Keras' notation.
 std::string batch_shape_text(const shape& s);
 
 }  // namespace strata::detail

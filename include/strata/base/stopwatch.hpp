@@ -1,10 +1,10 @@
-// Adds up how long something takes.
+// Accumulates durations.
 #pragma once
 #include <strata/base/standard_clock.hpp>
 
 namespace strata::detail {
 
-/// Adds the seconds of its life to a sum.
+/// Adds the duration of its lifetime to a sum.
 class stopwatch {
   using clock = std::chrono::steady_clock;
   double& sum_;

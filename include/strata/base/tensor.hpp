@@ -1,4 +1,4 @@
-// A typed view of a few numbers in an arena: the shape is in the type, the data is a pointer.
+// A typed view of a few elements of an arena: the shape is in the type, the data is a pointer.
 #pragma once
 #include <concepts>
 #include <strata/base/shape.hpp>

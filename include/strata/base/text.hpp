@@ -1,4 +1,4 @@
-// Texts from pieces and printf patterns. A formatting library in headers would cost each program five seconds of compilation
+// Texts from pieces and printf patterns. A header-only formatting library would cost each program five seconds of compilation
 // with -O3; concatenating with `+` costs milliseconds per expression, and g++ 12 warns about it (-Wrestrict) at -O3.
 #pragma once
 #include <cstdarg>
@@ -10,12 +10,12 @@
 
 namespace strata::detail {
 
-/// What std::printf prints in the locale C, whatever locale the program has chosen: files, and texts that processes compare, must
+/// The output of std::printf in the C locale, whatever locale the program has set: files, and texts that processes compare, must
 /// not depend on it.
 [[gnu::format(printf, 1, 2), gnu::cold]] std::string formatted(const char* pattern, ...);
 
-/// One piece of a text: a string, a character, or a number. It refers to the string. Reals have six digits, whole ones no point,
-/// in every locale.
+/// One piece of a text: a string, a character, or a number. It refers to the string. Reals have six digits, and integral values
+/// no point, in every locale.
 class text_piece {
   char own_[40];
   const char* begin_;
@@ -38,16 +38,16 @@ class text_piece {
   std::string_view view() const { return {begin_, size_}; }
 };
 
-/// Without capital letters of ASCII, in every locale: there are some in which I is not the capital letter of i.
+/// Converts ASCII letters to lower case, in every locale: in some of them I is not the capital letter of i.
 [[gnu::cold]] std::string lower_case(std::string text);
 
 /// The pieces one after another: text_of({"epoch ", epoch, ": the data set is empty"}).
 [[gnu::cold]] std::string text_of(std::initializer_list<text_piece> pieces);
 
-/// Text from outside, as a message may show it: control characters, characters that cannot be seen and bytes that are not UTF-8
-/// are escaped, such as \x1b and \u200b. Line ends stay if `lines` is true.
+/// Text from outside in a form that messages may show: control characters, invisible characters and bytes that are not UTF-8 are
+/// escaped, such as \x1b and \u200b. Line ends are kept if `lines` is true.
 [[gnu::cold]] std::string visible(std::string_view text, bool lines = false);
-/// A name or a value from outside, for a message: visible, and shortened.
+/// A name or a value from outside for a message: visible() and shortened.
 [[gnu::cold]] std::string shown(std::string_view text);
 /// The same between quotes: 'name'.
 [[gnu::cold]] std::string quoted(std::string_view text);

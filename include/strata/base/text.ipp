@@ -24,7 +24,7 @@ STRATA_FUNCTION text_piece::text_piece(long long n)
 STRATA_FUNCTION text_piece::text_piece(unsigned long long n)
     : begin_(own_), size_(static_cast<std::size_t>(std::to_chars(own_, own_ + sizeof own_, n).ptr - own_)) {}
 STRATA_FUNCTION text_piece::text_piece(double x) : begin_(own_) {
-  if (x != x) x = __builtin_nan("");  // its sign depends on the kernel that made it
+  if (x != x) x = __builtin_nan("");  // drops its sign, which depends on the kernel that made it
   const bool is_whole = x > -1e15 && x < 1e15 && x == static_cast<double>(static_cast<long long>(x));
   const auto format = is_whole ? std::chars_format::fixed : std::chars_format::general;
   size_ = static_cast<std::size_t>(std::to_chars(own_, own_ + sizeof own_, x, format, is_whole ? 0 : 6).ptr - own_);
@@ -45,7 +45,7 @@ STRATA_FUNCTION std::string text_of(std::initializer_list<text_piece> pieces) {
   return text;
 }
 
-/// How many bytes the first character of the text has, and its code point; 0 if they are not UTF-8.
+/// Returns the bytes of the first character, and stores its code point; 0 if they are not UTF-8.
 inline std::size_t read_utf8(std::string_view text, unsigned& c) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned>(static_cast<unsigned char>(text[i])); };
   const unsigned first = byte(0);

@@ -1,4 +1,4 @@
-// average_weights: at the end of fit the moving average of the weights becomes the weights.
+// average_weights: replaces the weights by their moving average at the end of fit.
 #pragma once
 #include <strata/concepts/callback.hpp>
 #include <strata/train/fitted_model.hpp>
@@ -6,8 +6,8 @@
 
 namespace strata {
 
-/// `trainer{network{}, ema{adam{}}, ...}.fit(source, epochs(10), average_weights{})` ends as Keras does with use_ema. After a
-/// signal that interrupts the training, the weights stay: it goes on from them. Throws strata::error for another optimizer.
+/// `trainer{network{}, ema{adam{}}, ...}.fit(source, epochs(10), average_weights{})` ends as Keras does with use_ema. If a signal
+/// interrupts the training, the weights stay, for the run that continues it. Throws strata::error for another optimizer.
 struct average_weights {
   void on_train_end(training_state& s, fitted_model& model) {
     if (s.interrupted || s.step == 0) return;

@@ -17,25 +17,25 @@
 
 namespace strata {
 
-/// `fit(source, epochs(10), check_numerics{})` looks at what each layer makes and at each gradient, in every training step, and
-/// throws strata::error after the first step with a number that is not finite. The error names the layer, the sample of the batch
-/// and the element. The weights are then those after that update. It reads every output and gradient once more; without it, a
-/// step does nothing for it.  https://www.tensorflow.org/api_docs/python/tf/debugging/enable_check_numerics
+/// `fit(source, epochs(10), check_numerics{})` checks the outputs and the gradients of each layer in every training step, and
+/// throws strata::error after the first step with an element that is not finite. The error names the layer, the sample of the
+/// batch and the element. The update of that step has then been applied. Every output and gradient is read once more; a step
+/// without the callback has no overhead.  https://www.tensorflow.org/api_docs/python/tf/debugging/enable_check_numerics
 class check_numerics final : kernel_observer {
   enum class place { input, output, input_gradient, parameter_gradient };
 
-  /// One number that is not finite. The first one of the first step is the smallest.
+  /// One element that is not finite. The smallest finding is the first in the order of computation.
   struct finding {
     long steps_before;
     pass_direction direction;
-    int order;           // of the group in the pass
-    std::int64_t first;  // sample of the call
+    int order;           // index of the group in the pass
+    std::int64_t first;  // first sample of the call
     std::size_t element;
     place where;
     int index;  // of the input or the parameter
     int group, count;
     double value;
-    std::string parameters;  // which of them are not finite
+    std::string parameters;  // names of the parameters that are not finite
 
     auto key() const { return std::tuple(steps_before, direction, order, where, first, element); }
   };
@@ -44,11 +44,11 @@ class check_numerics final : kernel_observer {
   std::size_t element_size_ = 0;
   std::mutex mutex_;
   std::optional<finding> found_;
-  const training_state* state_ = nullptr;  // of the training at hand
+  const training_state* state_ = nullptr;  // state of the current training
 
  public:
   void on_train_begin(training_state& s, fitted_model& model) {
-    s.bad_loss_ends_training = true;  // the error comes from here
+    s.bad_loss_ends_training = true;  // check_numerics throws the error itself
     kernels_ = model.kernels();
     element_size_ = model.element_size();
     found_.reset();
@@ -83,14 +83,14 @@ class check_numerics final : kernel_observer {
     }
   }
 
-  /// Some samples of a call.
+  /// A range of the samples of a call.
   struct part {
     const observed_call& call;
     const observed_numbers& numbers;
     std::int64_t first_sample;
     int count;
   };
-  /// Each leaf has gradients of its own.
+  /// Checks the parameter gradients leaf by leaf: each leaf has its own.
   void look_at_leaves(const part& all, const listed_kernel& kernel) {
     const leaves_of_call& leaves = all.numbers.leaves;
     const int capacity = leaves.capacity > 0 ? leaves.capacity : all.count;
@@ -125,7 +125,7 @@ class check_numerics final : kernel_observer {
                  number(reader, first, element, is_narrow),
                  {}};
     const std::lock_guard lock(mutex_);
-    const bool same_place = found_ && found_->key() == here.key();  // seen by ranks that have parts of the layer
+    const bool same_place = found_ && found_->key() == here.key();  // reported by several ranks that divide the layer
     if (found_ && !same_place && found_->key() < here.key()) return;
     const auto& parameters = kernels_[std::size_t(of.call.group)].parameters;
     for (std::size_t k = 0; k < parameters.size(); ++k)
@@ -134,12 +134,12 @@ class check_numerics final : kernel_observer {
     if (!same_place || !here.parameters.empty()) found_ = std::move(here);
   }
 
-  /// Only arrays of devices, which have a reader, are narrow.
+  /// Reads element i as a double. Only arrays of devices, which have a reader, are narrow.
   double number(const number_reader* reader, const void* first, std::size_t i, bool is_narrow) const {
     if (reader) return reader->number(first, i, is_narrow);
     return element_size_ == sizeof(double) ? static_cast<const double*>(first)[i] : double(static_cast<const float*>(first)[i]);
   }
-  /// 0 * x is nan where x is not finite.
+  /// Uses that 0 * x is nan if x is not finite.
   template <class T>
   static bool all_finite_of(const T* values, std::size_t size) {
     T sums[16] = {};

@@ -24,7 +24,7 @@ namespace strata {
 
 struct csv_logger_options {
   char separator = ',';
-  bool append = false;  // to a file that is there, instead of replacing it
+  bool append = false;  // to an existing file, instead of replacing it
 };
 
 /// The columns are epoch, from 0, and the values of the first epoch in alphabetical order, or those that the file has; NA where
@@ -39,7 +39,7 @@ struct csv_logger {
   /// State of a training, not a setting.
   struct written_so_far {
     std::vector<std::string> columns{};
-    bool appends = false, continues_line = false;  // the file has no line end at its end
+    bool appends = false, continues_line = false;  // continues_line_: the file does not end with a line end
   } written{};
 
   void on_train_begin(training_state& s, fitted_model& model) {
@@ -87,7 +87,7 @@ struct csv_logger {
   }
 
  private:
-  /// Between quotes if it has a separator or a quote in it, which is written twice.
+  /// A text that contains the separator or a quote is quoted, and its quotes are doubled.
   std::string csv_field(const std::string& text) const {
     if (text.find_first_of({options.separator, '"'}) == text.npos) return text;
     std::string out = "\"";
@@ -112,12 +112,12 @@ struct csv_logger {
       }
     return all;
   }
-  /// Empty if the file is not there.
+  /// Empty if there is no file.
   std::string content_of_file() const {
     std::error_code unknown;
     return std::filesystem::exists(path, unknown) ? io::content_of(path) : std::string();
   }
-  /// None if the file is not there, or empty.
+  /// No columns if there is no file, or if it is empty.
   std::vector<std::string> columns_of(const std::string& content) const {
     if (content.empty()) return {};
     std::string line = content.substr(0, content.find('\n'));
@@ -126,7 +126,7 @@ struct csv_logger {
     if (columns[0] != "epoch") throw_error({"csv_logger: ", path.string(), " does not begin with a column 'epoch'"});
     return columns;
   }
-  /// The lines of epochs that are trained again.
+  /// Removes the lines of epochs that are trained again.
   void drop_lines_from(int epoch) const {
     const std::string content = content_of_file();
     std::string kept;

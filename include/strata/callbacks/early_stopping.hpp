@@ -1,4 +1,4 @@
-// early_stopping: ends a training whose validation loss no longer falls.
+// early_stopping: ends a training whose validation loss stops improving.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace strata {
 
 /// `fit(source, epochs(100), validation(test), early_stopping{.patience = 3, .restore_best_weights = true})`
 /// Its state, the best weights included, belongs to the snapshots of backup_and_restore.
-/// Throws strata::error for an unknown value, with the known ones, and for settings that make no sense, before the first epoch.
+/// Throws strata::error for an unknown value, listing the known ones, and for invalid settings, before the first epoch.
 /// https://keras.io/api/callbacks/early_stopping
 struct early_stopping {
   std::string monitor = "val_loss";
@@ -24,9 +24,9 @@ struct early_stopping {
   int patience = 0;      // epochs without improvement, after which the training ends
   bool verbose = false;  // whether the chief prints what it does
   monitor_mode mode = monitor_mode::automatic;
-  std::optional<double> baseline{};   // that has to be reached within the patience
+  std::optional<double> baseline{};   // value to be reached within the patience
   bool restore_best_weights = false;  // at the end; otherwise the weights are those of the last epoch
-  int start_from_epoch = 0;           // epochs before it are not looked at
+  int start_from_epoch = 0;           // earlier epochs are ignored
 
   /// State of a training, not a setting.
   struct seen_so_far {
@@ -38,7 +38,7 @@ struct early_stopping {
 
   static constexpr const char* name = "early_stopping";
 
-  /// Of the training that has ended; nothing if it went through all epochs.
+  /// The epoch in which the last training was stopped; empty if it ran all epochs.
   std::optional<int> stopped_epoch() const { return seen.stopped_epoch < 0 ? std::nullopt : std::optional(seen.stopped_epoch); }
   int best_epoch() const { return seen.best_epoch; }
   std::optional<double> best() const { return seen.best; }

@@ -9,7 +9,7 @@
 
 namespace strata {
 
-/// A hook that may be missing.
+/// An optional hook.
 template <class State>
 class optional_hook {
   std::function<void(State&)> f_;

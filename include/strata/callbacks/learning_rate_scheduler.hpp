@@ -8,9 +8,9 @@
 
 namespace strata {
 
-/// `learning_rate_scheduler{[](int epoch, double rate) { return epoch < 10 ? rate : rate * 0.9; }}`: the function gets the epoch,
-/// from 0, and the present rate, or the epoch alone, and returns the rate of this epoch. It has to be the same function in all
-/// processes that train together. (Schedules by step are settings of the optimizer.)
+/// `learning_rate_scheduler{[](int epoch, double rate) { return epoch < 10 ? rate : rate * 0.9; }}`: the function takes the
+/// epoch, from 0, and the current rate, or the epoch alone, and returns the rate of this epoch. It has to be the same function in
+/// all processes that train together. (Schedules by step are settings of the optimizer.)
 /// https://keras.io/api/callbacks/learning_rate_scheduler
 class learning_rate_scheduler {
   std::function<double(int, double)> schedule_;

@@ -1,4 +1,4 @@
-// logging: what a training does, as lines of a log of spdlog.
+// logging: writes the progress of a training to a log of spdlog.
 // needs: spdlog
 #pragma once
 #include <spdlog/spdlog.h>
@@ -14,13 +14,13 @@
 
 namespace strata {
 
-/// `fit(source, epochs(10), logging{})` writes a line when a training begins or is resumed, after each epoch with loss and
-/// metrics, when an evaluation outside of fit ends, and at the end, to the default logger of spdlog or to another one:
-/// `logging{.every_batches = 100, .to = spdlog::get("training")}`. Only the chief writes. Throws strata::error without a logger
-/// or for a number below 0, before the first epoch.  https://github.com/gabime/spdlog
+/// `fit(source, epochs(10), logging{})` logs a line when a training begins or is resumed, after each epoch with its loss and
+/// metrics, when an evaluation outside of fit ends, and at the end. It uses the default logger of spdlog, or another one:
+/// `logging{.every_batches = 100, .to = spdlog::get("training")}`. Only the chief writes. Before the first epoch, throws
+/// strata::error if there is no logger or every_batches is negative.  https://github.com/gabime/spdlog
 struct logging {
   int every_batches = 0;                                  // a line with the loss after so many updates, too; 0: none
-  spdlog::level::level_enum level = spdlog::level::info;  // of all lines
+  spdlog::level::level_enum level = spdlog::level::info;  // level of all lines
   std::shared_ptr<spdlog::logger> to = spdlog::default_logger();
   long next = 0;  // the update after which the next line is due; not a setting
 
@@ -44,7 +44,7 @@ struct logging {
   void on_train_end(training_state& s, fitted_model& model) {
     write(model, "training {} after {} updates", s.interrupted ? "interrupted" : "ends", s.step);
   }
-  /// The values of a validation are in the line of the epoch.
+  /// Logs an evaluation outside of fit: the values of a validation are in the line of the epoch.
   void on_test_end(pass_state& s, fitted_model& model) {
     if (!s.in_fit) write(model, "evaluation of {} samples: {}", s.samples, text(s.values));
   }

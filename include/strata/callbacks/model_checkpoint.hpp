@@ -1,4 +1,4 @@
-// model_checkpoint: saves the weights while they are trained.
+// model_checkpoint: saves the weights during training.
 #pragma once
 #include <filesystem>
 #include <iostream>
@@ -22,7 +22,7 @@ struct model_checkpoint_options {
   bool save_best_only = false;  // instead of each time
   monitor_mode mode = monitor_mode::automatic;
   long save_every_batches = 0;                      // Keras' save_freq; 0: after each epoch
-  std::optional<double> initial_value_threshold{};  // that the first saved model has to improve on
+  std::optional<double> initial_value_threshold{};  // value that the first saved model must improve on
 };
 
 /// `model_checkpoint{"best.safetensors", {.save_best_only = true}}`; "{epoch:02d}-{val_loss:.2f}.safetensors" makes a file for
@@ -39,7 +39,7 @@ struct model_checkpoint {
   /// State of a training, not a setting.
   struct saved_so_far {
     std::optional<double> best{};
-    long batches = 0;  // of this fit
+    long batches = 0;  // batches of this fit
   } saved{};
 
   static constexpr const char* name = "model_checkpoint";

@@ -1,4 +1,4 @@
-// What callbacks watch: a value by name, of which a smaller or a larger one is better.
+// The value that a callback monitors, by name, and whether smaller or larger is better.
 #pragma once
 #include <array>
 #include <cmath>
@@ -16,12 +16,12 @@
 
 namespace strata {
 
-/// Which values are better. `automatic`: known of losses and metrics by their names.
+/// Which values are better. `automatic`: deduced from the name of the loss or metric.
 enum class monitor_mode : std::uint8_t { automatic, min, max };
 
 namespace detail {
 
-/// Whether no letter or digit is beside the word: "acc" in "val_acc", but not in "acceleration".
+/// Whether the name contains the word without a letter or digit beside it: "acc" in "val_acc", but not in "acceleration".
 constexpr bool has_word(std::string_view name, std::string_view word) {
   constexpr auto within_word = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
   for (std::size_t at = 0; (at = name.find(word, at)) != name.npos; ++at) {
@@ -31,7 +31,7 @@ constexpr bool has_word(std::string_view name, std::string_view word) {
   return false;
 }
 
-/// Which values of a loss or a metric are better, by its name, with or without val_; nothing if the name is not known.
+/// Which values of a loss or metric are better, by its name, with or without val_; empty for an unknown name.
 constexpr std::optional<monitor_mode> mode_of(std::string_view name) {
   if (name.starts_with("val_")) name.remove_prefix(4);
   if (name == "loss") return monitor_mode::min;
@@ -45,7 +45,7 @@ constexpr std::optional<monitor_mode> mode_of(std::string_view name) {
   return {};
 }
 
-/// The value that a callback watches.
+/// The value that a callback monitors.
 class monitored {
   const char* callback_;
   std::string name_;
@@ -60,12 +60,12 @@ class monitored {
     if (mode_ == monitor_mode::automatic) mode_ = mode_of(name_).value_or(mode_);
   }
 
-  /// "val_loss, smaller is better": a best value is of no use where this differs.
+  /// "val_loss, smaller is better": a stored best value is only used if these settings are equal.
   std::string settings() const { return text_of({name_, ", ", mode_ == monitor_mode::max ? "larger" : "smaller", " is better"}); }
-  /// Whether it is a val_ value in an epoch without validation.
+  /// Whether the value is a val_ value in an epoch without validation.
   bool is_left_out(const training_state& s) const { return s.skips_validation && name_.starts_with("val_"); }
-  /// Throws strata::error, which lists the values of an epoch, if this is none of them, or if its name does not tell which are
-  /// better.
+  /// Throws strata::error, which lists the values of an epoch, if the name is not among them, or if `automatic` cannot be deduced
+  /// from it.
   void check(const logs& values) const {
     if (!values.contains(name_))
       throw_error({callback_, ": there is no '", name_, "'; known: ", values.names(), hint_for(name_)});
@@ -73,30 +73,30 @@ class monitored {
       throw_error({callback_, ": '", name_, "' does not tell whether a smaller or a larger value is better: set mode to ",
                    "monitor_mode::min or monitor_mode::max"});
   }
-  /// Before the first epoch.
+  /// Checks the name before the first epoch.
   void check(const training_state& s) const {
     if (!s.expected.empty()) check(s.expected);
   }
-  /// nan where the loss over the same data is nan: some metrics of weights that have exploded are good numbers, such as no false
-  /// positives. Throws strata::error as check does.
+  /// The value; nan if the loss over the same data is nan, because some metrics of diverged weights look good, such as a count of
+  /// false positives. Throws strata::error as check does.
   double of(const logs& values) const {
     check(values);
     const double value = values[name_], loss = values.find(name_.starts_with("val_") ? "val_loss" : "loss").value_or(value);
     return std::isnan(loss) ? loss : value;
   }
-  /// By more than min_delta. Any number is better than none, and nan is never better.
+  /// Whether `value` is better by more than min_delta. Any number is better than none, and nan is never better.
   bool is_better(double value, std::optional<double> than) const {
     if (!than) return !std::isnan(value);
     return mode_ == monitor_mode::max ? value - min_delta_ > *than : value + min_delta_ < *than;
   }
 };
 
-/// A best value that may not be there yet, in the state of a callback.
+/// Stores a best value, if there is one, in the state of a callback.
 inline void put_best(logs& state, const std::optional<double>& best) {
   if (best) state.set("best", *best);
 }
 
-/// A count in the state of a callback; -1: none. Throws strata::error if it is no such number.
+/// Reads a count from the state of a callback; -1: none. Throws strata::error if it is not such a number.
 inline int count_in(const logs& state, std::string_view name) {
   const double count = state[name];
   if (!(count >= -1 && count <= 1e9)) throw_error({"the state of a callback has ", count, " as '", std::string(name), '\''});

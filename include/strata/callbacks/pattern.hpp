@@ -1,4 +1,4 @@
-// Names of files with values in them: weights-{epoch:02d}-{val_loss:.3f}.safetensors
+// File names with values in them: weights-{epoch:02d}-{val_loss:.3f}.safetensors
 #pragma once
 #include <cstddef>
 #include <strata/base/error.hpp>
@@ -9,16 +9,16 @@
 
 namespace strata::detail {
 
-/// Where a value of an unknown name may come from.
+/// A hint on how a value with an unknown name can be made available.
 inline const char* hint_for(std::string_view name) {
   return name.starts_with("val_")
              ? " (val_ ones come from validation(...) among the arguments of fit)"
              : " (a callback that adds a value has its name in a member `adds`, and comes before those that read it)";
 }
 
-/// {epoch} and {batch} are whole numbers, the others values of `values`. A format after the name is that of Python:
-/// {epoch:02d}, {loss:.2f}, {loss:.1e}. Throws strata::error, which quotes the pattern, for another format and an unknown name,
-/// then with `hint` at its end or, if that is null, with where such a value may come from.
+/// Replaces {epoch} and {batch} by integers, and other names by values of `values`. A format after the name is that of Python:
+/// {epoch:02d}, {loss:.2f}, {loss:.1e}. Throws strata::error, which quotes the pattern, for another format and an unknown name.
+/// The latter ends with `hint` or, if that is null, with how such a value can be made available.
 inline std::string filled_pattern(const std::string& pattern, int epoch, long batch, const logs& values,
                                   const char* hint = nullptr) {
   std::string out;
@@ -37,7 +37,7 @@ inline std::string filled_pattern(const std::string& pattern, int epoch, long ba
     if (!is_whole && !value)
       throw_error({"'", pattern, "': there is no '", name, "'; known: epoch, batch", values.empty() ? "" : ", ", values.names(),
                    hint ? hint : hint_for(name)});
-    // As printf takes it, with one letter at the end.
+    // The format of printf, with one letter at the end.
     const std::size_t digits = format.find_first_not_of("0123456789.");
     const std::string letter = digits == format.npos ? (is_whole ? "d" : "g") : format.substr(digits);
     const std::string size = format.substr(0, digits);

@@ -1,4 +1,4 @@
-// profiler: how long each layer takes, forward and backward, beside data, communication and waiting; and a trace for Perfetto.
+// profiler: the time of each layer, forward and backward, of data, communication and waiting; and a trace for Perfetto.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -23,21 +23,21 @@
 
 namespace strata {
 
-/// The time of the threads of one process in the kernels of one group.
+/// The time that the threads of one process spent in the kernels of one group.
 struct kernel_time {
   double seconds = 0, samples = 0, calls = 0;
 };
 
 namespace detail {
-/// What profiler measures in one fit.
+/// The measurements of one fit.
 class profile_of_fit final : kernel_observer {
   using clock = std::chrono::steady_clock;
 
-  /// What one thread has measured. Only that thread writes to it.
+  /// The measurements of one thread, the only one that writes to them.
   struct alignas(64) thread_profile {
     std::thread::id thread;
     clock::time_point began{};
-    std::vector<kernel_time> times;  // of each group forward, then of each group backward
+    std::vector<kernel_time> times;  // times of each group forward, then of each group backward
     std::vector<traced_event> events;
   };
 
@@ -47,7 +47,7 @@ class profile_of_fit final : kernel_observer {
   std::vector<listed_kernel> kernels_;
   std::size_t element_size_ = 0;
   double peak_ = 0;
-  std::uint64_t fit_ = 0;  // a number of its own for each fit, by which threads find their profiles
+  std::uint64_t fit_ = 0;  // identifies the fit in thread-local caches of profiles
   std::mutex mutex_;
   std::list<thread_profile> threads_;
   std::atomic<bool> counts_ = false, traces_ = false;
@@ -214,7 +214,7 @@ class profile_of_fit final : kernel_observer {
     return *last.second;
   }
 
-  static constexpr std::size_t most_events = 100'000;  // of a thread
+  static constexpr std::size_t most_events = 100'000;  // events per thread
   static void trace(thread_profile& own, const traced_event& event) {
     if (own.events.size() < most_events) own.events.push_back(event);
   }
@@ -228,7 +228,7 @@ class profile_of_fit final : kernel_observer {
     constexpr std::size_t bytes = 16;
 #endif
     typedef T vector __attribute__((vector_size(bytes)));
-    constexpr int chains = 10;  // more than the latency of a multiply-add times its throughput
+    constexpr int chains = 10;  // independent chains, more than the latency of a multiply-add times its throughput
     constexpr long repeats = 20'000;
     vector sums[chains];
     for (vector& each : sums) each = vector{} + T(1);
@@ -248,19 +248,19 @@ class profile_of_fit final : kernel_observer {
 };
 }  // namespace detail
 
-/// `fit(source, epochs(10), profiler{})` prints a table at the end: for each group of fused layers and for both directions the
-/// milliseconds of a step (of all threads together), GFLOP/s, their share of the peak of a thread, which is measured before, and
-/// megabytes read and written. With `profiler{.trace = "trace.json"}` the chief also writes a trace with a row for each thread
-/// of each process; then all processes that train together have to pass the callback. With a parameter server each worker sees
-/// itself only. It takes less than 2 % of the time of a step; without it, nothing is measured.
+/// `fit(source, epochs(10), profiler{})` prints a table at the end: for each group of fused layers and each direction the
+/// milliseconds per step (summed over threads), GFLOP/s, their share of the measured peak of a thread, and megabytes read and
+/// written. With `profiler{.trace = "trace.json"}` the chief also writes a trace with a row for each thread of each process; then
+/// all processes that train together have to pass the callback. With a parameter server each worker sees itself only. It takes
+/// less than 2 % of the time of a step; without it, nothing is measured.
 /// Throws strata::error if the trace cannot be written.
 struct profiler {
-  long skipped_steps = 1;         // at the beginning, which are not counted: they allocate, and read memory for the first time
+  long skipped_steps = 1;         // steps at the beginning that are not measured: they allocate, and read new memory
   std::filesystem::path trace{};  // a file for https://ui.perfetto.dev or chrome://tracing; empty: none
-  long traced_steps = 20;         // that follow the skipped ones
-  bool prints = true;             // the chief, at the end
+  long traced_steps = 20;         // steps traced after the skipped ones
+  bool prints = true;             // whether the chief prints the table at the end
 
-  std::shared_ptr<detail::profile_of_fit> profile{};  // of the last fit; not a setting
+  std::shared_ptr<detail::profile_of_fit> profile{};  // profile of the last fit; not a setting
 
   void on_train_begin(training_state&, fitted_model& model) {
     detail::refuse_negative("profiler", "skipped_steps", double(skipped_steps));
@@ -275,14 +275,14 @@ struct profiler {
     if (prints && model.group().is_chief()) std::cout << text() << std::flush;
   }
 
-  /// Of the last fit: the number of steps that were counted.
+  /// The number of measured steps of the last fit.
   long steps() const { return profile ? profile->steps() : 0; }
   const std::vector<listed_kernel>& kernels() const { return profile->kernels(); }
   const kernel_time& time_of(std::size_t kernel, pass_direction direction) const { return profile->time_of(kernel, direction); }
   /// Floating-point operations per second that one thread reaches with the flags of this program, measured by a loop of fused
   /// multiply-adds.
   double peak() const { return profile->peak(); }
-  /// What is printed.
+  /// The printed table.
   std::string text() const { return profile->text(); }
 };
 static_assert(callback<profiler>);

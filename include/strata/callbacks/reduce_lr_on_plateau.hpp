@@ -1,4 +1,4 @@
-// reduce_lr_on_plateau: lowers the learning rate when the validation loss no longer falls.
+// reduce_lr_on_plateau: lowers the learning rate when the validation loss stops improving.
 #pragma once
 #include <algorithm>
 #include <iostream>
@@ -22,7 +22,7 @@ struct reduce_lr_on_plateau {
   bool verbose = false;  // whether the chief prints each reduction
   monitor_mode mode = monitor_mode::automatic;
   double min_delta = 1e-4;  // a smaller change is no improvement
-  int cooldown = 0;         // epochs after a reduction in which none is counted
+  int cooldown = 0;         // epochs after a reduction that do not count
   double min_lr = 0;
 
   /// State of a training, not a setting.

@@ -1,4 +1,4 @@
-// stop_on_interrupt: Ctrl-C ends fit after the step at hand.
+// stop_on_interrupt: Ctrl-C ends fit after the current step.
 #pragma once
 #include <csignal>
 #include <memory>
@@ -12,7 +12,7 @@ namespace strata {
 /// all callbacks and returns the history so far; the model can be evaluated, saved and trained again. Processes that train
 /// together all end after the same step, whichever gets the signal. A second SIGINT ends the process as it did before. With
 /// backup_and_restore the training is saved as well, and goes on when the program is started again.
-/// Without this callback strata handles no SIGINT: a library should not without being asked.
+/// Without this callback strata handles no SIGINT: a library should do so only on request.
 class stop_on_interrupt {
   using watch = detail::signal_watch<SIGINT, true>;
   std::unique_ptr<watch> watch_;
@@ -29,8 +29,8 @@ class stop_on_interrupt {
     if (s.epoch + 1 < s.epochs) follow(s, model, model.group().any(watch_->requested()));
   }
   void on_train_end(training_state& s) {
-    interrupted_ = interrupted_ || (s.interrupted && watch_->requested());  // backup_and_restore may have seen it first
-    watch_->acknowledge();  // also of a signal in the last step: fit returns anyway
+    interrupted_ = interrupted_ || (s.interrupted && watch_->requested());  // backup_and_restore may have handled it first
+    watch_->acknowledge();  // acknowledges also a signal in the last step, after which fit returns anyway
     watch_.reset();
   }
 
@@ -43,7 +43,7 @@ class stop_on_interrupt {
     model.group().vote(s.asked_to_stop);
     if (!result) return;
     watch_->acknowledge();
-    interrupted_ = s.interrupted = true;  // not stop_training, which a snapshot would keep
+    interrupted_ = s.interrupted = true;  // not stop_training, which would be saved in a snapshot
   }
 };
 static_assert(callback<stop_on_interrupt>);

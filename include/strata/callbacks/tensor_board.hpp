@@ -21,12 +21,12 @@
 namespace strata {
 
 struct tensor_board_options {
-  int histogram_freq = 0;     // epochs from one histogram of each weight to the next; 0: none
-  bool write_grads = false;   // histograms of the gradients of the last update before, too
-  bool write_graph = true;    // of the network, once
-  bool write_images = false;  // each weight as an image, too, when its histogram is written
+  int histogram_freq = 0;     // epochs between two histograms of each weight; 0: none
+  bool write_grads = false;   // histograms of the gradients of the last update, too
+  bool write_graph = true;    // write the graph of the network, once
+  bool write_images = false;  // each weight as an image, too, whenever its histogram is written
   bool write_steps_per_second = false;
-  long update_every_batches = 0;  // Keras' update_freq: updates from one batch_loss to the next; 0: only epochs
+  long update_every_batches = 0;  // Keras' update_freq: updates between two values of batch_loss; 0: only epochs
 };
 
 /// `fit(source, epochs(10), validation(test), tensor_board{"logs/run1"})`, then `tensorboard --logdir logs`.

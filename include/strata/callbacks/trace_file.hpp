@@ -1,4 +1,4 @@
-// A trace of what threads of several processes have done, in the format of Chrome, which Perfetto opens.
+// A trace of the work of threads in several processes, in the format of Chrome, which Perfetto opens.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -13,17 +13,17 @@
 
 namespace strata {
 
-/// Numbers only, so that processes can gather them. Times are seconds since the beginning of fit.
+/// An event as doubles only, so that processes can gather it. Times are seconds since the beginning of fit.
 struct traced_event {
   enum kind : int { forward, backward, step, input };
 
-  double what = 0, number = 0;  // a kind; the number of the group, or of the update
+  double what = 0, number = 0;  // a kind; the index of the group, or of the update
   double thread = 0, begin = 0, seconds = 0, samples = 0;
-  double communication = 0, waiting = 0;  // of a step
+  double communication = 0, waiting = 0;  // times of a step
 };
 static_assert(std::is_trivially_copyable_v<traced_event> && sizeof(traced_event) % sizeof(double) == 0);
 
-/// The events of all processes. All call it.
+/// Gathers the events of all processes; a collective call.
 inline std::vector<std::vector<traced_event>> gather_events(any_process_group& group, std::span<const traced_event> own) {
   constexpr std::size_t numbers = sizeof(traced_event) / sizeof(double), at_once = 4096;
   const double mine = double(own.size());
@@ -45,7 +45,7 @@ inline std::vector<std::vector<traced_event>> gather_events(any_process_group& g
   return all;
 }
 
-/// `names`: of the groups of kernels. The file is complete or absent. Throws strata::error.
+/// `names`: names of the groups of kernels. The file is complete or absent. Throws strata::error.
 /// Format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 inline void write_trace_file(const std::filesystem::path& path, std::span<const std::vector<traced_event>> processes,
                              std::span<const std::string> names) {

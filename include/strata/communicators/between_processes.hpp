@@ -19,12 +19,12 @@
 
 namespace strata {
 
-/// Uses `timeout` and `implementation` of the options.
+/// Of the options, `timeout` and `implementation` are used.
 class between_processes {
  public:
   using memory = shared_memory_communicator::memory;
 
-  /// What protects messages between machines; it is asked for only if there are such messages.
+  /// Returns the protection of messages between machines; called only if there are such messages.
   using protection_source = std::function<std::shared_ptr<const detail::socket_protection>()>;
 
   /// `host`: where the others reach this process. Throws communication_error if one of them does not connect in time.
@@ -36,7 +36,7 @@ class between_processes {
       for (int r = 0; r < size; ++r) machines_.push_back(far_ ? far_->machine_of(r) : r);
       return;
     }
-    // Both sides choose the same way for a message, because all processes know the same machines.
+    // Both sides choose the same path for a message, because all processes have the same list of machines.
     std::vector<bool> is_far;
     for (int r = 0; r < size; ++r) {
       is_far.push_back(r != rank && !near_.reaches(r));
@@ -79,7 +79,7 @@ class between_processes {
   }
 
  private:
-  /// If this wait fails, the far messages are not waited for; they are dropped, because their memory may go away.
+  /// If this wait fails, the messages between machines are dropped instead of waited for, because their memory may go away.
   template <class Wait>
   void wait_near(Wait&& wait) {
     try {

@@ -12,7 +12,7 @@ struct message_engine;
 struct engine_arguments;
 }  // namespace detail
 
-/// What carries messages between processes. `communication_implementation::automatic` is shared memory on one machine and TCP
+/// The transport of messages between processes. `communication_implementation::automatic` is shared memory on one machine and TCP
 /// between machines, `communication_implementation::tcp` is TCP everywhere. `mpi_communication` needs the header
 /// strata/communicators/mpi.hpp.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/experimental/CommunicationImplementation
@@ -52,7 +52,7 @@ struct communication_options {
   /// Gradients are sent in packs of whole layers, the last layers first, as soon as the backward has completed that many bytes.
   /// 0: the default of strata. The bits of the sums do not depend on it.
   std::size_t bytes_per_pack = 0;
-  /// For each wait, and for a connection.
+  /// The time limit of each wait, and of a connection.
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
   communication_implementation implementation = communication_implementation::automatic;
   /// Messages are rounded to bfloat16: half the bytes. The rounding errors are added in the next step (error feedback).

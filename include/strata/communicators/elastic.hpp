@@ -12,14 +12,14 @@
 
 namespace strata {
 
-/// Whether a training continues when workers are lost.
+/// Sets whether a training continues when workers are lost.
 struct elastic_options {
   int least_workers = 0;  // with fewer, counting the chief, it ends; 0: it ends when the first worker is lost
-  /// Called in the chief, on a separate thread: says who was lost, who joined, and how many workers continue.
+  /// Called in the chief, on a separate thread, with a text about who was lost, who joined, and how many workers continue.
   std::function<void(const std::string&)> on_change = [](const std::string& what) { std::clog << detail::visible(what) + '\n'; };
 };
 
-/// The progress of a process in an elastic training, counted in operations in which all processes take part.
+/// The progress of a process in an elastic training, counted in collective operations.
 struct elastic_progress {
   static constexpr int most_attempts = 16;
 

@@ -42,7 +42,7 @@ class missing_values : public communication_error {
   std::string indices_;
 };
 
-/// Values by key, which all processes of a training see. A key is usually set once.
+/// Values by key, shared by all processes of a training. A key is usually set once.
 class key_value_store {
  public:
   virtual ~key_value_store() = default;

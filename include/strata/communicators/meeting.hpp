@@ -8,7 +8,7 @@
 
 namespace strata::detail {
 
-/// Where a process listens for TCP connections.
+/// The address at which a process listens for TCP connections.
 struct tcp_address {
   std::string host{};
   int port = 0;
@@ -28,7 +28,7 @@ struct tcp_hello {
   static constexpr std::size_t encoded_bytes = 9 + 5 + 5;
 };
 
-/// Where the shared memory of a process is.
+/// The address of a process's shared memory.
 struct shared_memory_address {
   int pid = 0, file = -1;   // /proc/PID/fd/FILE
   std::uint64_t token = 0;  // the memory begins with it

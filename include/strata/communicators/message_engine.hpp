@@ -23,13 +23,13 @@ struct message_engine {
   virtual void wait(const char* what) = 0;
   /// Moves messages without waiting. Returns whether it has to be called again; false if the engine has a thread of its own.
   virtual bool go_on() { return false; }
-  /// From another thread: ends this wait and all later ones with that reason.
+  /// Called by another thread: ends this wait and all later ones with an error that has this reason.
   virtual void interrupt(const std::string& why) = 0;
   /// Drops all messages, because their memory may go away.
   virtual void stop() = 0;
 };
 
-/// What an engine is made from. `host`: where the other processes reach this one.
+/// The arguments for making an engine. `host`: the address of this process for the others.
 struct engine_arguments {
   key_value_store& store;
   int rank, size;

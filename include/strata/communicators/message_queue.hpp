@@ -28,7 +28,7 @@ class message_queue {
     ++added_;
   }
   void clear() { next_ = all_.size(); }
-  /// How many messages were added since the beginning, and how many were taken.
+  /// The number of messages that were added since the beginning, and that were taken.
   std::uint64_t added() const { return added_; }
   std::uint64_t taken() const { return added_ - (all_.size() - next_); }
 };

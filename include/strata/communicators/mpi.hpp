@@ -145,7 +145,7 @@ class mpi_communicator {
     for (pending& p : state_->under_way) finish(p, what);
     state_->under_way.clear();
   }
-  /// From another thread: ends this wait and all later ones with that reason.
+  /// Called by another thread: ends this wait and all later ones with an error that has this reason.
   void interrupt(const std::string& why) { state_->waits->interrupt(why); }
   /// Cancels receives, because their memory may go away, and does not wait for the others at the end.
   void stop() const {

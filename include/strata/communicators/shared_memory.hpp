@@ -190,7 +190,7 @@ class shared_memory_communicator {
   };
 
   /// Meets the other processes through the store. Processes without common shared memory do not reach each other: see reaches. A
-  /// process with `shares` = false reaches none. Throws communication_error if a process does not come in time.
+  /// process with `shares` = false reaches none. Throws communication_error if a process does not appear in time.
   shared_memory_communicator(key_value_store& store, int rank, int size,
                              std::chrono::milliseconds timeout = std::chrono::seconds(30),
                              std::shared_ptr<wait_state> waits = std::make_shared<wait_state>(), bool shares = true)
@@ -204,9 +204,9 @@ class shared_memory_communicator {
     const std::string addresses = "shared memory of ", reached_by = "shared memory reached by ";
     store.set(detail::text_of({addresses, rank}), wire::encode(mine));
     const auto all = read_all<address>(store, addresses, "did not come");
-    // Even on one machine a process may not be allowed to look into another one, or see other PIDs: only what works in both
-    // directions is used. Usually all processes of a machine reach each other, which a flag says: size * size ranks would be too
-    // much to send to each process.
+    // Even on one machine, a process may not be allowed to access another one, or may see other PIDs: memory is used only if it
+    // can be mapped in both directions. Usually all processes of a machine reach each other, for which there is a flag: lists of
+    // all ranks, size * size in total, would be too much to send.
     const std::vector<bool> machine = members_of(all, rank);
     std::vector<bool> reached = machine;
     for (int r = 0; r < size; ++r)
@@ -281,7 +281,7 @@ class shared_memory_communicator {
   static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
   std::size_t inbox_size() const { return sizeof(inbox) + std::size_t(state_->size) * sizeof(mailbox); }
-  /// What all processes have left in the store. The first of those that have not is to blame.
+  /// The values that all processes have set in the store. An error names the first process that has not.
   template <wire::message M>
   std::vector<M> read_all(key_value_store& store, const std::string& prefix, const std::string& lacks) const {
     std::vector<M> all;
@@ -298,7 +298,7 @@ class shared_memory_communicator {
     state_->waits->interrupt(detail::text_of({"process ", rank(), " of ", size(), " could not meet the others: ", why}), on);
     throw communication_error(state_->waits->why());
   }
-  /// By rank: whether a process says that it is in the same place as `rank`.
+  /// For each rank: true if its process reports the same space as `rank`.
   static std::vector<bool> members_of(const std::vector<address>& all, int rank) {
     const std::string& space = all[std::size_t(rank)].space;
     std::vector<bool> members;

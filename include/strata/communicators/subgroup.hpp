@@ -6,7 +6,7 @@
 namespace strata {
 
 /// `count` processes of C: `first`, `first + stride`, ... The other communicator outlives it; its wait() is for all messages of
-/// this process, also those to others. first_size: how many there were in the first generation of an elastic training.
+/// this process, also those to others. first_size: the number of processes in the first generation of an elastic training.
 template <communicator C>
 class subgroup {
   C* all_;

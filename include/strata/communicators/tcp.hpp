@@ -46,7 +46,7 @@ class tcp_communicator {
   static constexpr auto spinning = std::chrono::microseconds(100);
   static constexpr std::uint64_t least_bytes = 64 << 10;  // that count as progress within a message
 
-  /// The size is sent in front of the bytes, as eight bytes.
+  /// The size, in eight bytes, is sent before the data.
   struct message {
     std::byte* data;
     std::uint64_t bytes;
@@ -119,7 +119,7 @@ class tcp_communicator {
     return std::ranges::any_of(state_->peers, [](const peer& p) { return !p.in.empty() || !p.out.empty(); });
   }
 
-  /// From another thread: ends this wait and all later ones with that reason.
+  /// Called by another thread: ends this wait and all later ones with an error that has this reason.
   void interrupt(const std::string& why) {
     state_->waits->interrupt(why);
     const std::uint64_t one = 1;

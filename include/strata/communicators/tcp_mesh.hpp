@@ -47,7 +47,7 @@ struct tcp_connection {
 class tcp_mesh {
   using clock = std::chrono::steady_clock;
 
-  /// A connection whose other side has not proved yet which process it is.
+  /// A connection whose other side has not yet proved its rank.
   struct stranger {
     tcp_connection connection;
     std::array<char, tcp_hello::encoded_bytes> said{};
@@ -97,7 +97,7 @@ class tcp_mesh {
     }
   }
 
-  /// By rank; none for this process and for those that were left out.
+  /// The connections by rank; empty for this process and for those that are not in `with`.
   std::vector<tcp_connection> take() && { return std::move(connections_); }
 
  private:
@@ -163,8 +163,8 @@ class tcp_mesh {
     }
   }
 
-  /// Strangers wait under the rule of the control port. A connection that has shown the token is that of a process, and makes
-  /// room for none of them.
+  /// Unidentified connections are limited as at the control port. A connection that has sent the token is that of a process, and
+  /// is not closed to make room for others.
   void accept_all(const io::file_descriptor& listener) {
     connection_queue<stranger> strangers;
     std::list<stranger> known;
@@ -194,7 +194,7 @@ class tcp_mesh {
       }
     }
   }
-  /// Whether something is missing before it is the connection of a process.
+  /// True while the connection is not yet identified.
   bool stays(stranger& s) {
     const standing now = go_on(s);
     // The last connection of a process counts, because it has given up the earlier ones.
@@ -206,7 +206,7 @@ class tcp_mesh {
     while (r < size_ && (!with_[std::size_t(r)] || connections_[std::size_t(r)])) ++r;
     return r;
   }
-  /// Takes what has arrived.
+  /// Processes the bytes that have arrived.
   standing go_on(stranger& s) {
     if (s.rank >= 0) return greet(s);
     const ssize_t got = ::recv(s.connection.number(), s.said.data() + s.bytes, s.said.size() - s.bytes, 0);
@@ -214,7 +214,7 @@ class tcp_mesh {
     if (s.is_complete()) return recognize(s);
     return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR)) ? standing::waits : standing::gone;
   }
-  /// Looks at the hello. Who has opened a connection has said its own before.
+  /// Checks the hello. The side that opened the connection has sent its own first.
   standing recognize(stranger& s) {
     const tcp_hello said = s.hello();
     const auto r = std::size_t(said.rank);
@@ -228,8 +228,8 @@ class tcp_mesh {
         protection_->protect(std::move(s.connection.socket), accepts, std::min(rank_, s.rank), std::max(rank_, s.rank));
     return greet(s);
   }
-  /// At its end the listener says that it keeps the connection: the other side has proved its key before the listener sees that,
-  /// and may have been displaced by then.
+  /// The listener ends with a message that it keeps the connection: the other side has proved its key before the listener
+  /// receives that, and may have been displaced by then.
   standing greet(stranger& s) {
     secure_stream& stream = *s.connection.stream;
     stream_progress p;

@@ -7,7 +7,7 @@
 
 namespace strata::detail {
 
-/// Behaves as C.
+/// Behaves like C, and measures the times.
 template <communicator C>
 class timed : public C {
   double communicating_ = 0, waiting_ = 0;

@@ -1,4 +1,4 @@
-// What a process waits for, for its heartbeats to report, and how another thread ends that wait.
+// The current wait of a process, for its heartbeats to report, and the means by which another thread ends it.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -44,7 +44,7 @@ class wait_state {
                      wire::field<7, &report::what_call>, wire::field<8, &report::call_waited>>;
   };
 
-  /// Around a wait that lasts longer than a message should take. `what` is a string literal.
+  /// Lives during a wait that lasts longer than a message should take. `what` is a string literal.
   class scope {
    public:
     scope(wait_state& of, const char* what, int on) : of_(of), began_(clock::now()) {
@@ -64,7 +64,7 @@ class wait_state {
     clock::time_point began_;
   };
 
-  /// Around a wait for the end of a shared call.
+  /// Lives during a wait for the end of a shared call.
   class call_scope {
    public:
     call_scope(wait_state& of, const shared_call& call) : of_(of) {
@@ -99,7 +99,7 @@ class wait_state {
     const std::lock_guard lock(mutex_);
     return why_;
   }
-  /// An error that another process has announced, with whose it is; empty: none. It interrupts no wait: that program may go on.
+  /// Records an error that another process has announced, with its name; empty: none. No wait ends, as that program may continue.
   void set_trouble(std::string what) {
     const std::lock_guard lock(mutex_);
     trouble_ = std::move(what);
@@ -108,7 +108,7 @@ class wait_state {
     const std::lock_guard lock(mutex_);
     return trouble_;
   }
-  /// While another process does work for which this one may have to wait, however long it takes, no time passes for waits.
+  /// Stops or continues the time of waits: it stands while another process does work for which this one may have to wait.
   void stop_time(bool stops) {
     const std::lock_guard lock(mutex_);
     const auto now = clock::now();
@@ -120,7 +120,7 @@ class wait_state {
     const std::lock_guard lock(mutex_);
     return stopped_at_.has_value();
   }
-  /// The time on which waits have their deadlines.
+  /// The time by which the deadlines of waits are measured.
   clock::time_point time() const {
     const std::lock_guard lock(mutex_);
     return stopped_at_.value_or(clock::now()) - stood_;

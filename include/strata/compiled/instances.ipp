@@ -1,6 +1,6 @@
-// What the library has for the element type STRATA_ELEMENT: kernels that no shape appears in, or only whole vectors, the update
-// of each optimizer, and the loops of fit and evaluate. Included once for each element type; STRATA_INSTANCE says whether the
-// instances are declared (extern template) or made (template).
+// The instances in the library for the element type STRATA_ELEMENT: kernels whose types have no shape, or only whole vectors, the
+// update of each optimizer, and the loops of fit and evaluate. Included once for each element type; STRATA_INSTANCE selects
+// whether the instances are declared (extern template) or defined (template).
 
 namespace strata {
 

@@ -1,4 +1,4 @@
-// What does not depend on a network, compiled once: link it, and define STRATA_COMPILED before strata's headers.
+// The code that does not depend on a network, compiled once: link it, and define STRATA_COMPILED before strata's headers.
 #define STRATA_LIBRARY
 #include <strata/data/sets/find_mnist.hpp>
 #include <strata/program/print_divisions.hpp>

@@ -1,4 +1,4 @@
-// What fit, evaluate and predict read: a range of batches whose sample shape and kind of labels are in its type.
+// The sources that fit, evaluate and predict read: ranges of batches whose sample shape and kind of labels are in the type.
 #pragma once
 #include <compare>
 #include <concepts>
@@ -13,11 +13,11 @@
 
 namespace strata {
 
-/// What comes with each sample: nothing, a class index, or a row of values (one-hot rows, regression targets).
+/// The label of a sample: none, a class index, or a row of values (one-hot rows, regression targets).
 enum class label_kind { none, sparse, dense };
 
-/// What the samples of a batch are compared with at one output. A loss reads one of the first two. A weight multiplies the loss
-/// of a sample, and so its gradient; metrics and the number of samples do not depend on it. Null: all weights are 1.
+/// The truth of the samples of a batch at one output. A loss reads one of the first two. A weight multiplies the loss of a
+/// sample, and so its gradient; metrics and the number of samples do not depend on it. Null: all weights are 1.
 template <class T>
 struct truth_rows {
   const std::int32_t* labels = nullptr;  // (count)
@@ -25,14 +25,14 @@ struct truth_rows {
   const T* weights = nullptr;            // (count)
 };
 
-/// Names a sample: its row in the source, and the epoch in which it is read, which random stages depend on.
+/// Identifies a sample: its row in the source, and the epoch in which it is read, on which random stages depend.
 struct sample_index {
   std::uint32_t row = 0, epoch = 0;
 
   friend constexpr auto operator<=>(sample_index, sample_index) = default;
 };
 
-/// Samples of a batch, row after row: for each input of the network their numbers, and for each output the truth. Where a device
+/// Samples of a batch, row after row: for each input of the network their elements, and for each output the truth. If a device
 /// keeps the data set (stored_samples), a batch may be the indices of its samples instead.
 template <class T>
 struct samples {
@@ -44,7 +44,7 @@ struct samples {
   int count = 0;
 
   constexpr samples() = default;
-  /// Of a network with one input and one output.
+  /// Samples of a network with one input and one output.
   constexpr samples(const T* x, int n) : inputs{x}, count(n) {}
   constexpr samples(const T* x, truth_rows<T> y, int n) : inputs{x}, truths{y}, count(n) {}
   constexpr samples(const T* x, const std::int32_t* labels, int n) : samples(x, {labels, nullptr, nullptr}, n) {}
@@ -55,7 +55,7 @@ struct samples {
   constexpr const std::int32_t* labels() const { return truths[0].labels; }
   constexpr const T* targets() const { return truths[0].targets; }
 
-  /// Up to `most` rows from row `begin` on, as far as they exist.
+  /// Up to `most` rows from row `begin` on, or fewer at the end.
   [[gnu::noinline]] constexpr samples rows(int begin, int most, const end_sizes& sizes) const {
     samples some;
     const int first = begin < count ? begin : count;
@@ -75,17 +75,17 @@ struct samples {
   }
 };
 
-/// For each output of a network the rows of a batch: (count, shape of the output...).
+/// The rows of a batch for each output of a network: (count, shape of the output...).
 template <class T>
 struct output_rows {
   T* at[max_ends] = {};
 
   constexpr output_rows() = default;
-  /// Of a network with one output.
+  /// The rows of a network with one output.
   constexpr output_rows(T* only) : at{only} {}
 };
 
-/// How far a training has read a data set: what a snapshot stores of it. Independent of batch size, threads and workers.
+/// How far a training has read a data set, as a snapshot stores it. Independent of batch size, threads and workers.
 struct data_position {
   int epoch = 0;
   std::uint64_t samples = 0;  // of this epoch so far, over all workers
@@ -111,8 +111,8 @@ concept has_batch_size_at_run_time = requires(const S& source) {
 };
 }  // namespace detail
 
-/// The samples of a global batch of a source, of which the last one may have fewer: a constant of its type,
-/// `static constexpr int batch_size`, or what its member `int batch_size() const` returns.
+/// The number of samples of a global batch of a source (the last batch may have fewer): a constant of its type,
+/// `static constexpr int batch_size`, or the result of its member `int batch_size() const`.
 template <class S>
   requires detail::has_batch_size_in_type<S> || detail::has_batch_size_at_run_time<S>
 constexpr int batch_size_of([[maybe_unused]] const S& source) {
@@ -123,15 +123,15 @@ constexpr int batch_size_of([[maybe_unused]] const S& source) {
 }
 
 /// Iterating again starts the next epoch. Optional members:
-///   `set_epoch(int)`            the trainer says which epoch starts
+///   `set_epoch(int)`            sets the number of the epoch that starts
 ///   `only_rows(row_choice)`     the rows that this process computes: the source need not write the others
 ///   `written_by(row_writers)`   the threads that compute write the rows that they will read, between two steps
 ///   `where()`, `resume_at(at)`  a data_position, to resume a training in the middle of an epoch
 ///   `stored()`, `by_index()`    the data set as stored_samples, if it lies in memory (std::optional); the batches of the next
 ///                               pass, and of no other, are the indices of their samples
-///   `of_any_batch_size`         a base class that is the same source with a batch size known at run time: what reads it is
-///                               compiled once for all sizes. `itself` is the class that says so: one that derives from it is
-///                               read as what it is
+///   `of_any_batch_size`         a base class, the same source with a batch size known at run time: code that reads it is
+///                               compiled once for all sizes. `itself` is the class that declares this: classes derived from it
+///                               are read without the conversion
 /// The trainer resets only_rows and written_by with empty functions at the end.
 template <class S>
 concept batch_source = std::ranges::input_range<S> && requires(const std::remove_cvref_t<S>& source) {
@@ -154,7 +154,7 @@ struct of_any_batch_size<S> {
 };
 }  // namespace detail
 
-/// The type as which a source is read, of any batch size if it has such a base class.
+/// The type through which a source is read: its base class of_any_batch_size, if it has one.
 template <class S>
 using of_any_batch_size_t = typename detail::of_any_batch_size<S>::type;
 

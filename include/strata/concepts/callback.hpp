@@ -15,8 +15,8 @@ class fitted_model;  // strata/train/fitted_model.hpp
 struct training_session;
 
 namespace hooks {
-// For each hook: what it sees, whether a callback has a member of that name, and how it is called. A macro, for nothing else can
-// put a name together.
+// A struct for each hook: its argument, whether a callback has a member of that name, and the call. A macro, because only a macro
+// can compose a name.
 #define STRATA_HOOK(name, seen)                                        \
   struct name {                                                        \
     using state = seen;                                                \
@@ -47,7 +47,7 @@ STRATA_HOOK(predict_batch_end, pass_state)
 /// Whether the hook can be called without the model.
 template <class Hook, class C>
 concept plain = requires(C c, typename Hook::state& s) { Hook::call(c, s); };
-/// And with it.
+/// Whether the hook can be called with the model.
 template <class Hook, class C>
 concept of_model = requires(C c, typename Hook::state& s, fitted_model& m) { Hook::call(c, s, m); };
 
@@ -68,14 +68,14 @@ template <class C>
 concept names_session = requires { &C::restore; } || requires { &C::after_step; } || requires { &C::after_epoch; } ||
                         requires { &C::after_training; };
 
-/// Names that are no hooks: those of Keras that differ, and near ones.
+/// Names that are not hooks: names of Keras that differ, and likely misspellings.
 template <class C>
 concept misspelt = requires { &C::on_train_batch_begin; } || requires { &C::on_train_batch_end; } ||
                    requires { &C::on_epoch_start; } || requires { &C::on_epoch_begins; } || requires { &C::on_epoch_ends; } ||
                    requires { &C::on_batch_start; } || requires { &C::on_batch_begins; } || requires { &C::on_batch_ends; } ||
                    requires { &C::on_train_start; } || requires { &C::on_train_begins; } || requires { &C::on_train_ends; };
 
-/// Of a member `adds`: a text, or a range of texts.
+/// A member `adds` that is a text.
 template <class C>
 concept adds_a_value = requires(C& c) { std::string_view(c.adds); };
 template <class C>
@@ -84,7 +84,7 @@ concept adds_values = requires(C& c) { std::string_view(*std::begin(c.adds)); };
 struct any_adds {
   int adds;
 };
-/// Its `adds` is ambiguous if C has one, even if that is private.
+/// `adds` is ambiguous here if C has a member of that name, even a private one.
 template <class C>
 struct beside_adds : C, any_adds {};
 template <class C>
@@ -92,26 +92,26 @@ concept lacks_adds = std::is_final_v<C> || requires { &beside_adds<C>::adds; };
 
 template <class C>
 concept any = of_fit::any<C> || of_test::any<C> || of_predict::any<C>;
-/// Whether one of its hooks takes the model.
+/// Whether one of the hooks of C takes the model.
 template <class C>
 concept any_of_model = of_fit::any_of_model<C> || of_test::any_of_model<C> || of_predict::any_of_model<C>;
-/// Whether a callback has a member `adds` from which no names can be read.
+/// Whether a callback has a member `adds` that is neither a text nor a range of texts.
 template <class C>
 concept misnames_values = any<C> && !adds_a_value<C> && !adds_values<C> && !lacks_adds<C>;
 }  // namespace hooks
 
-/// Hooks: on_train_begin, on_train_end, on_epoch_begin, on_epoch_end, on_batch_begin and on_batch_end of fit, which see a
+/// Hooks: on_train_begin, on_train_end, on_epoch_begin, on_epoch_end, on_batch_begin and on_batch_end of fit, which take a
 /// training_state&; on_test_begin, on_test_end, on_test_batch_begin, on_test_batch_end of evaluate and of the validation of fit,
-/// and the same with on_predict_ of predict, which see a pass_state&. Each may take a fitted_model& after it. Where processes
-/// train in step, hooks of fit and evaluate see metrics over the global batch, and all processes take the same decisions; with an
-/// asynchronous parameter server each worker decides for itself. One that sets a value in on_epoch_end has its name in a member
-/// `adds`, a text or a range of texts, so that callbacks after it can watch the value.
+/// and the same with on_predict_ of predict, which take a pass_state&. Each may take a fitted_model& after it. In synchronous
+/// training, hooks of fit and evaluate see metrics over the global batch, and all processes decide alike; with an asynchronous
+/// parameter server each worker decides for itself. A callback that sets a value in on_epoch_end lists its name in a member
+/// `adds`, a text or a range of texts, so that later callbacks can monitor the value.
 template <class C>
 concept callback = hooks::any<C> && hooks::of_fit::fit<C> && hooks::of_test::fit<C> && hooks::of_predict::fit<C>;
 
-/// A callback whose state belongs to the training: snapshots hold it, and processes that join late get it. It begins anew in
-/// on_train_begin, unless training_state::resumed says that `set_state` was called before. (A fit that is resumed within an epoch
-/// calls on_epoch_begin again.)
+/// A callback whose state is part of the training: snapshots contain it, and processes that join late receive it. It is reset in
+/// on_train_begin, unless training_state::resumed is set because `set_state` was called before. (A fit that is resumed within an
+/// epoch calls on_epoch_begin again.)
 ///   `state() const`     numbers by name
 ///   `set_state(logs)`   throws strata::error if one is missing
 ///   `settings() const`  optional: a text; a training with another one does not continue a snapshot
@@ -122,8 +122,8 @@ concept stateful_callback = callback<C> && requires(C c, const C& k, const logs&
   c.set_state(state);
 };
 
-/// One that keeps arrays as well, such as the best weights so far.
-///   `arrays(fitted_model&)`   returns where they lie: always as many, of the same sizes
+/// A stateful_callback with arrays, such as the best weights so far.
+///   `arrays(fitted_model&)`   returns their places: always the same number and sizes
 template <class C>
 concept callback_with_arrays = stateful_callback<C> && requires(C c, fitted_model& m) {
   { c.arrays(m) } -> std::same_as<std::vector<named_array>>;

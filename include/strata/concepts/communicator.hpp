@@ -54,7 +54,7 @@ template <class C>
 using communicator_verdict = decltype(requirements_of_communicator<C>());
 }  // namespace detail
 
-/// Processes 0 ... size() - 1, of which this one is rank().
+/// Processes 0 ... size() - 1; this one is rank().
 ///   `allocate(bytes)`                      returns a `memory`, zeroed and aligned to cache lines, for sending and receiving. The
 ///                                          communicator outlives it
 ///   `send(memory, offset, bytes, rank)`    begins to send; `receive` begins to receive. Messages between two processes arrive
@@ -66,22 +66,22 @@ using communicator_verdict = decltype(requirements_of_communicator<C>());
 template <class C>
 concept communicator = std::same_as<detail::communicator_verdict<C>, detail::no_complaint>;
 
-/// A communicator that tells the other processes what happens in this one: `announce_error` and `announce_work` are those of a
-/// process_group.
+/// A communicator that notifies the other processes of errors and work in this one: `announce_error` and `announce_work` are
+/// those of a process_group.
 template <class C>
 concept announcing_communicator = communicator<C> && requires(const C& k, const std::string& what) {
   k.announce_error(what);
   k.announce_work(what);
 };
 
-/// The bytes of a memory for messages as numbers.
+/// The bytes of a memory for messages as elements of type T.
 template <class T>
 T* numbers_in(auto& memory) {
   return reinterpret_cast<T*>(memory.data());
 }
 
-/// A communicator that knows the machine of each process, because messages between machines cost more. `machine_of(rank)` is the
-/// lowest rank on the same machine, equal in all processes.
+/// A communicator that can look up the machine of each process, because messages between machines cost more. `machine_of(rank)`
+/// is the lowest rank on the same machine, equal in all processes.
 template <class C>
 concept knows_machines = communicator<C> && requires(const C& k, int rank) {
   { k.machine_of(rank) } -> std::same_as<int>;

@@ -1,4 +1,4 @@
-// A device: where arrays lie, and in which order work on them is done.
+// A device: the memory of arrays, and the queues that order work on them.
 #pragma once
 #include <algorithm>
 #include <concepts>
@@ -9,7 +9,7 @@
 namespace strata {
 
 /// A value that names one device; copies name the same one.
-///   `is_host`                    whether pointers into its memory can be followed by the program itself
+///   `is_host`                    whether the program itself can dereference pointers into its memory
 ///   `queue`                      work that is done in order; kernels are called with one, so it is as cheap to copy as a pointer
 ///   `buffer<T>`                  memory of the device: `data()` is its address, which only kernels may follow, and `size()`
 ///   `allocate<T>(size)`          a zeroed buffer
@@ -31,7 +31,7 @@ concept computing_device =
       d.wait(queue);
     };
 
-/// The memory of the program itself. A call returns when its work is done, so the queue is empty and is not passed on.
+/// The host. A call returns when its work is done, so the queue is empty and is not passed on.
 struct host_device {
   static constexpr bool is_host = true;
   struct queue {};
@@ -66,7 +66,7 @@ struct find_device<Backend> {
 };
 }  // namespace detail
 
-/// Where the kernels of a backend work: `Backend::device`, or the host.
+/// The device of a backend's kernels: `Backend::device`, or the host.
 template <class Backend>
 using device_of = typename detail::find_device<Backend>::type;
 

@@ -1,14 +1,14 @@
-// Which devices a strategy names.
+// The lists of devices that strategies take.
 #pragma once
 #include <concepts>
 
 namespace strata {
 
-/// `type` is the list of devices that a strategy shares a batch among. Each backend specialises it. The list names its backend,
-/// as `backend`, so that `mirrored{gpus()}` is mirrored<cuda>.
+/// `type` is the list of devices among which a strategy divides a batch. Each backend specialises it. The list has a member type
+/// `backend`, so that `mirrored{gpus()}` is mirrored<cuda>.
 template <class Backend>
 struct device_list;
-/// Of a backend that computes as another one does, such as fits_in<8_MiB>: that of the other one.
+/// A backend that wraps another one, such as fits_in<8_MiB>, has the list of that one.
 template <class Backend>
   requires requires { typename Backend::whole; }
 struct device_list<Backend> : device_list<typename Backend::whole> {};
@@ -18,7 +18,7 @@ template <class D>
 concept lists_devices = requires { typename device_list<typename D::backend>::type; } &&
                         std::same_as<D, typename device_list<typename D::backend>::type>;
 
-/// `type` is one device of a backend, as in `one_device{gpu(0)}`. Backends whose devices can be named specialise it; that of
+/// `type` is one device of a backend, as in `one_device{gpu(0)}`. Backends whose devices have names specialise it; the type of
 /// others takes no value.
 template <class Backend>
 struct single_device {

@@ -6,7 +6,7 @@ namespace strata {
 /// The most inputs of a network, and the most outputs.
 inline constexpr int max_ends = 8;
 
-/// How many inputs and outputs a network has, and how many numbers a sample has in each of them.
+/// The number of inputs and outputs of a network, and the elements of a sample in each of them.
 struct end_sizes {
   int input_count = 1, output_count = 1;
   long inputs[max_ends] = {}, outputs[max_ends] = {};

@@ -8,7 +8,7 @@
 
 namespace strata {
 
-/// `fill` receives the parameter's elements (row-major), its extents, and a generator of its own.
+/// `fill` receives the parameter's elements (row-major), its extents, and a generator for this parameter.
 template <class I>
 concept initializer = requires(std::span<double> values, shape extents, philox random) {
   { I::name } -> std::convertible_to<const char*>;

@@ -40,7 +40,7 @@ using loss_verdict = decltype(requirements_of_loss<L>());
 }  // namespace detail
 
 /// An operation that passes predictions through (its output shape is that of the predictions) and has
-///   `static constexpr label_kind labels`      which kind of label it compares with
+///   `static constexpr label_kind labels`      the kind of label that it takes
 ///   `value(prediction, truth) -> T`           of one sample; prediction: std::span<const T>
 ///   `gradient(prediction, truth, dx)`         stores d value / d prediction; dx: std::span<T>
 /// where truth is a std::int32_t (sparse) or a std::span<const T> (dense). Kernels add values; only the reduction divides by the
@@ -49,7 +49,7 @@ template <class L>
 concept loss_function = std::same_as<detail::loss_verdict<L>, detail::no_complaint>;
 
 namespace detail {
-/// Takes the place of an incomplete loss, so that its sentence is the only error. Programs that use it do not link.
+/// Replaces an incomplete loss, so that its diagnostic is the only error. Programs that use it do not link.
 template <class L>
 struct stand_in_loss {
   constexpr stand_in_loss(const L&) {}

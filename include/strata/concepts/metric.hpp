@@ -1,4 +1,4 @@
-// A metric says what one prediction adds to its sum.
+// A metric defines the contribution of one prediction to its sum.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -19,13 +19,13 @@ struct metric_sum {
   }
 };
 
-/// How the prediction for the class of a sample compares with those for other classes.
+/// The rank of the prediction for the sample's class among the predictions.
 struct place_of_class {
   long greater = 0;          // predictions that are greater
   long not_less_before = 0;  // predictions for classes before it that are not less
-  bool is_finite = true;     // the prediction itself
+  bool is_finite = true;     // whether the prediction itself is finite
 
-  /// Where one of the predictions is nan, or the label is no class.
+  /// The value if a prediction is nan, or if the label is outside the classes.
   static constexpr place_of_class none() {
     constexpr long more_than_there_are = 1L << 30;  // a power of two, which each number type holds
     return {more_than_there_are, more_than_there_are, false};
@@ -60,22 +60,22 @@ concept measures_against = requires {
 ///   `name`
 ///   `measure(prediction, truth) -> double`   of one sample. prediction: std::span<const T>; truth: a std::int32_t (sparse
 ///                                            labels), a std::span<const T> (dense ones), or an overload for each
-/// or, where a mean over samples is not enough, such as counts of several kinds,
-///   `sums(predictions)`           how many numbers it adds up, of so many predictions per sample
+/// or, if a mean over samples is not enough, as for several counts,
+///   `sums(predictions)`           the number of its totals, for so many predictions per sample
 ///   `add(prediction, truth, sums)`  adds one sample; sums: a std::span<double>
-///   `result(sums) -> double`      what is reported; or, for several values that stay out of the history,
-///   `values(predictions)`, `results(sums, values)`   how many, and what they are; values: a std::span<double>
+///   `result(sums) -> double`      the reported value; or, for several values, which are not in the history,
+///   `values(predictions)`, `results(sums, values)`   their number, and the values; values: a std::span<double>
 /// and perhaps
-///   `refusal(predictions)`        why it cannot work on so many: a const reason*, or null
-///   `measure_place(place_of_class) -> double`   the same as measure, where that depends on nothing else: ranks that have a part
-///                                               of the classes each (by_classes) know no more
-/// The numbers are added over leaves and processes in a fixed order, so they have the same bits in every strategy.
+///   `refusal(predictions)`        the reason why it is invalid for so many: a const reason*, or null
+///   `measure_place(place_of_class) -> double`   the same as measure, if that depends on nothing else: all that is available to
+///                                               ranks that have a part of the classes each (by_classes)
+/// Totals are added over leaves and processes in a fixed order, so they have the same bits in every strategy.
 /// Losses are metrics, too.
 template <class M>
 concept metric = detail::measures_against<M, std::int32_t> || detail::measures_against<M, std::span<const double>>;
 
 namespace detail {
-/// Whether a metric adds up numbers of its own, rather than a value and a count.
+/// Whether a metric accumulates totals of its own, rather than a value and a count.
 template <class M>
 concept adds_several = !has_measure<M, std::int32_t> && !has_measure<M, std::span<const double>>;
 
@@ -84,7 +84,7 @@ concept measures_places = requires(place_of_class p) {
   { M::measure_place(p) } -> std::convertible_to<double>;
 };
 
-/// How many pairs of sums metric M has if a sample has so many predictions.
+/// The number of metric sums that hold the totals of M for so many predictions per sample.
 template <class M>
 constexpr std::size_t pairs_of_sums(int predictions) {
   if constexpr (adds_several<M>)
@@ -98,7 +98,7 @@ inline constexpr reason metrics_have_a_name{"a metric has a static member name"}
 inline constexpr reason metrics_have_measure_of_a_prediction_and_its_label{
     "a metric has measure(prediction, truth), where truth is a std::int32_t or a std::span, which returns a number"};
 
-/// Whether a metric goes with the labels that the loss takes.
+/// Whether a metric accepts the labels that the loss takes.
 template <class M, label_kind Kind>
 concept measures = metric<M> && ((Kind == label_kind::sparse && detail::measures_against<M, std::int32_t>) ||
                                  (Kind == label_kind::dense && detail::measures_against<M, std::span<const double>>));

@@ -22,7 +22,7 @@ struct penalty {
 enum class value_range {
   unknown,
   those_of_its_input,
-  real,          // any number
+  real,          // any value
   from_0_to_1,   // a probability per element
   distribution,  // probabilities along the last axis that add up to 1
 };
@@ -35,7 +35,7 @@ struct parameter {
   /// False for state, such as moving statistics: it is saved like a weight, but not trained.
   bool trainable = true;
   penalty regularizer{};
-  /// It is not trainable only because its layer is frozen.
+  /// True if it is not trainable only because its layer is frozen.
   bool frozen = false;
 };
 
@@ -67,12 +67,12 @@ struct operation_traits {
   value_range takes = value_range::unknown;  // which elements a loss takes; the trainer refuses a network that makes others
 };
 
-/// Has one input or, for a join, several. Optional members:
+/// An operation has one input or, if it is a join, several. Optional members:
 ///   `static constexpr operation_traits traits`
 ///   `parameters(shape in)` -> std::array<parameter, N>
-///   `using when_frozen = ...`                   what it is in a frozen layer, if not itself (frozen_operation)
+///   `using when_frozen = ...`                   its replacement in a frozen layer, if any (frozen_operation)
 ///   `static constexpr label_kind labels`        it is a loss: an output of the network ends with it (loss_function)
-///   `static constexpr long multiply_adds(shape in)`  how many it needs for a sample; profiles derive rates from it
+///   `static constexpr long multiply_adds(shape in)`  its number for one sample; profiles derive rates from it
 ///   `template <shape In> using computed_as = ...`  the operation whose kernels compute it for inputs of that shape,
 ///                                               with the same elements of parameters (a depthwise convolution, as one with
 ///                                               groups)
@@ -104,7 +104,7 @@ constexpr const reason& why_no_operation() {
   else
     return operations_have_output_shape_of_the_shape_of_their_input;
 }
-/// The member that an incomplete operation lacks.
+/// The reason that names the member which an incomplete operation lacks.
 template <class Op>
 inline constexpr const reason& lacking_of_operation = why_no_operation<Op>();
 }  // namespace detail
@@ -154,12 +154,12 @@ template <class Op>
   requires requires { Op::traits; }
 inline constexpr operation_traits traits_of<Op> = Op::traits;
 
-/// An operation with its type erased: what the constexpr passes read.
+/// An operation with its type erased, for the constexpr passes.
 struct operation_info {
   const char* name;
   expected_shape (*output_shape)(std::span<const shape>);
-  int (*parameters)(shape in, parameter* out);  // returns how many
-  long (*multiply_adds)(shape in);              // null: not known, or none
+  int (*parameters)(shape in, parameter* out);  // returns their number
+  long (*multiply_adds)(shape in);              // null: not known, or none needed
   operation_traits traits;
   bool is_loss;
 };

@@ -47,7 +47,7 @@ template <class R>
 using slots_of_rule = std::make_integer_sequence<int, R::slots>;
 }  // namespace detail
 
-/// A rule that looks at one element at a time, such as Adam's: a function object with `static constexpr int slots` and, for
+/// A rule for one element at a time, such as Adam's: a function object with `static constexpr int slots` and, for
 /// V = T or a vector of T,
 ///   `operator()(V& weight, reduced_gradient<V> gradient, V&... slot) const`
 /// It takes no gradient before the reduction, and is trivially copyable, so that each thread may keep a copy in registers.
@@ -58,15 +58,15 @@ concept elementwise_rule = std::is_trivially_copyable_v<R> && requires {
   requires !detail::updates_with<R, V, local_gradient<V>, detail::slots_of_rule<R>>;
 };
 
-/// A rule that also looks at norms of each parameter, such as LAMB's or LARS'. A step has two passes over all elements:
+/// A rule that also needs norms of each parameter, such as LAMB's or LARS'. A step has two passes over all elements:
 ///   `V propose(const V& weight, reduced_gradient<V> gradient, V&... slot) const`  updates the slots and returns a direction,
 ///                                       which is kept in place of the gradient
 ///   `scale(const parameter_norms&) const`  called between the passes, for each parameter: a T. It is a template over
 ///                                       norms_of_parameter<N>, N = double, if it is to be traced into a module (xla)
 ///   `apply(V& weight, const V& direction, T scale) const`  changes the weight; it may also take V&... slot
-/// The norms are added up in a fixed order: their bits depend neither on the number of threads nor on that of processes.
+/// The norms are added up in a fixed order: their bits do not depend on the number of threads or processes.
 ///
-/// A rule of whole matrices, such as Muon's (https://keras.io/api/optimizers/muon), would be a third kind, with a step between
+/// A rule for whole matrices, such as Muon's (https://keras.io/api/optimizers/muon), would be a third kind, with a step between
 /// the passes: when all directions are in place, each parameter of rank 2 or more is a matrix (product of all extents but the
 /// last, last extent) in one array, and an engine replaces it by what the rule makes of it with the products of its backend.
 /// `parameter_norms` are taken after that. The place is weight_update::run_parts, between `propose` and `apply_directions`.
@@ -79,16 +79,16 @@ concept parameterwise_rule = std::is_trivially_copyable_v<R> && requires {
                detail::applies_with_slots<R, V, detail::slots_of_rule<R>>;
 };
 
-/// A rule that divides by second moments of which it keeps only the means of rows and columns of each matrix, such as
-/// Adafactor's. A parameter of rank 2 or more is one matrix for each index before its last two; of any other parameter the rule
-/// keeps the moment of each element. A step has three passes over all elements, in the last two as a parameterwise_rule:
+/// A rule that divides by second moments, of which it keeps only the means of rows and columns of each matrix, such as
+/// Adafactor's. A parameter of rank 2 or more is one matrix for each index before its last two; for any other parameter the rule
+/// keeps the moment of each element. A step has three passes over all elements, the last two as in a parameterwise_rule:
 ///   `V square(reduced_gradient<V> gradient) const`
-///   `follow(V& moment, V mean) const`   a mean of squares over a row, a column, or a single element becomes part of its moment
+///   `follow(V& moment, V mean) const`   adds a mean of squares over a row, a column or one element to its moment
 ///   `V propose(reduced_gradient<V> gradient, V moment) const`  returns a direction; the moment of an element is the product of
 ///                                       those of its row and its column, over the mean of the moments of all rows. Where that
 ///                                       leaves the range of V, both arguments are scaled: s * gradient, s^2 * moment
 ///   `scale(const parameter_norms&) const`, `apply(V& weight, const V& direction, T scale) const`
-/// The first slot belongs to the moments: for a matrix those of its rows, then those of its columns.
+/// The first slot holds the moments: for a matrix those of its rows, then those of its columns.
 template <class R, class V>
 concept factored_rule = std::is_trivially_copyable_v<R> && requires {
   requires R::slots >= 1;
@@ -154,17 +154,17 @@ using optimizer_verdict = decltype(requirements_of_optimizer<O>());
 /// Members (names and meaning as in Keras; 0 switches the last four off):
 ///   `learning_rate`   a learning_rate_schedule
 ///   `weight_decay`, `clipnorm`, `clipvalue`, `global_clipnorm`
-///   `slots()`         how many arenas of state (momentum, ...) it keeps beside the weights; they start at zero
+///   `slots()`         the number of arenas of state (momentum, ...) beside the weights; they start at zero
 ///   `validate()`      throws strata::error for wrong settings
 ///   `with_rule<T>(step, rate, f)`  calls f(rule) with the optimizer_rule of this step (from 0), which takes all slots
 ///   `settings()`      optional: its further settings as a range of optimizer_setting; they must be the same in all processes
 ///   `needs_norms()`   optional: true if the rule is a parameterwise_rule or a factored_rule
 ///   `traits`          optional: optimizer_traits
-/// Clipping and decoupled weight decay come before the rule; the engine does them.
+/// Clipping and decoupled weight decay precede the rule; the engine applies them.
 template <class O>
 concept optimizer = std::same_as<detail::optimizer_verdict<O>, detail::no_complaint>;
 
-/// Throws strata::error for wrong settings, and for a rule that takes another number of arrays of state than the optimizer keeps.
+/// Throws strata::error for wrong settings, and for a rule whose number of slots differs from that of the optimizer.
 template <class T, optimizer O>
 void validate(const O& o) {
   o.validate();
@@ -180,7 +180,7 @@ concept norm_optimizer = requires(const O& o) {
   { o.needs_norms() } -> std::same_as<bool>;
 };
 
-/// Whether the rule of an optimizer needs norms of whole parameters, however it clips gradients.
+/// Whether the rule of an optimizer needs norms of whole parameters, regardless of clipping.
 template <optimizer O>
 constexpr bool needs_norms(const O& o) {
   if constexpr (norm_optimizer<O>) return o.needs_norms();

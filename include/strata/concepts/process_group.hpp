@@ -1,4 +1,4 @@
-// The processes of one training, and what they do together besides adding gradients.
+// The processes of one training, and the operations between them besides adding gradients.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -50,22 +50,22 @@ auto requirements_of_process_group() {
 }
 }  // namespace detail
 
-/// The processes that train together. Unless said otherwise, all of them call an operation, in the same order.
+/// The processes that train together. Unless noted otherwise, operations are collective: all call them, in the same order.
 ///   `rank()`, `size()`   this process is `rank()` of 0 ... `size()` - 1
 ///   `is_chief()`         whether this process writes files and prints progress: true in exactly one process of a training
-///   `gather(values)`     returns the values of all processes, in the order of their ranks. All bring equally many
+///   `gather(values)`     returns the values of all processes, in the order of their ranks. All pass equally many
 ///   `broadcast(bytes)`   overwrites `bytes` with those of rank 0
 ///   `vote(yes)`          the vote of this process from the next step on; it travels with the gradients
 ///   `vote_result()`      whether a process voted yes in the last step: the same answer in all processes. Local
 ///   `barrier()`          returns after all processes have called it
-///   `announce_error(what)`  tells the others about an error with which this program may end; empty: it goes on. Local
-///   `announce_work(what)`   tells the others about work for which they may have to wait, however long it takes; empty: it is
+///   `announce_error(what)`  notifies the others of an error that may end this program; empty: it continues. Local
+///   `announce_work(what)`   notifies the others of work for which they may have to wait, however long it takes; empty: it is
 ///                           done. Local
 /// All but the last two throw communication_error when a process is lost.
 template <class G>
 concept process_group = std::same_as<decltype(detail::requirements_of_process_group<G>()), detail::no_complaint>;
 
-/// Announces work, and its end.
+/// Announces work, and its end in the destructor.
 template <class Group>
 class announced_work {
   const Group& group_;
@@ -78,12 +78,12 @@ class announced_work {
 };
 
 /// A process group whose members may change between two steps. A group that never changes derives from fixed_membership.
-///   `is_late()`                       this process started when the others were training, and has not caught up yet
+///   `is_late()`                       this process started during the training, and has not caught up yet
 ///   `join()`                          of a late process: returns when the others have admitted it
-///   `has_caught_up()`                 of a late process: it knows all that the others know
+///   `has_caught_up()`                 of a late process: declares that it has received the whole state of the training
 ///   `admit()`                         admits the processes that wait to join, if there are any. Returns whether one was admitted
 ///   `broadcast_to_newcomers(bytes)`   the processes just admitted get the bytes of the chief; the others return at once
-///   `finished_fits()`                 how many calls of fit have ended
+///   `finished_fits()`                 the number of completed calls of fit
 ///   `leave()`                         the end of a fit: returns when no process needs anything more from this one
 template <class G>
 concept elastic_group = process_group<G> && requires(G g, const G& k, std::span<std::byte> bytes) {
@@ -120,8 +120,8 @@ struct fixed_membership {
   static void leave() {}
 };
 
-/// The group of a single process: what it gathers are its own values. It is also the group of each worker of an asynchronous
-/// training, where workers agree on nothing; there `chief` is set in one of them.
+/// The group of a single process: gather returns its own values. It is also the group of each worker of an asynchronous training,
+/// in which workers need no agreement; there `chief` is set in one of them.
 class solo_group : public fixed_membership {
  public:
   constexpr explicit solo_group(bool chief = true) : chief_(chief) {}

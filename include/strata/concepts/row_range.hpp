@@ -1,4 +1,4 @@
-// Some of the rows of a batch.
+// A range of rows of a batch.
 #pragma once
 
 namespace strata {

@@ -1,4 +1,4 @@
-// A data set that lies in memory, said in plain values: a device copies it once, and then makes batches of it by itself.
+// A data set in memory, described by plain values: a device copies it once, and then makes batches from it.
 #pragma once
 #include <array>
 #include <concepts>
@@ -10,7 +10,7 @@
 
 namespace strata {
 
-/// The type of numbers in memory.
+/// The type of elements in memory.
 enum class number_type : std::uint8_t { u8, i8, u16, i16, u32, i32, u64, i64, f32, f64 };
 
 template <class U>
@@ -24,7 +24,7 @@ inline constexpr number_type number_type_of = [] {
   return number_type(2 * log + std::is_signed_v<U>);
 }();
 
-/// Number k of a row, converted to T.
+/// Element k of a row, converted to T.
 template <class T>
 constexpr T stored_number(number_type type, const void* row, long k) {
   switch (type) {
@@ -52,7 +52,7 @@ constexpr T stored_number(number_type type, const void* row, long k) {
   return static_cast<T>(static_cast<const double*>(row)[k]);
 }
 
-/// Which images are mirrored: drawn for each sample and epoch.
+/// A random choice, for each sample and epoch, of which images are mirrored.
 struct random_mirror {
   std::uint64_t seed = 0;
   bool horizontal = false, vertical = false;  // the directions in which images may be mirrored
@@ -60,22 +60,22 @@ struct random_mirror {
   struct directions {
     bool across = false, down = false;
   };
-  /// ordinal: the place of the sample in its data set.
+  /// ordinal: the index of the sample in its data set.
   constexpr directions of(std::uint64_t ordinal, std::uint32_t epoch) const {
     const philox::block words = philox{seed}.fork(0x666C6970)(ordinal, epoch);  // "flip"
-    constexpr std::uint32_t half = 0x80000000u;                                 // of a number in [0, 1)
+    constexpr std::uint32_t half = 0x80000000u;                                 // half of the range of a word
     return {horizontal && words[1] < half, vertical && words[3] < half};
   }
 };
 
-/// Samples in memory of the host, and what becomes of their numbers in a batch: x is converted to the type of the batch, then
-/// multiplied by each scale; images may be mirrored.
+/// Samples in host memory, and how they are converted for a batch: x is converted to the type of the batch, then multiplied by
+/// each scale; images may be mirrored.
 struct stored_samples {
   struct block {
     const std::byte* first = nullptr;
     std::size_t bytes = 0;
   };
-  /// Rows in a block, `stride` bytes from sample to sample.
+  /// Rows in a block; successive samples are `stride` bytes apart.
   struct column {
     int block = 0;
     std::size_t offset = 0, stride = 0;
@@ -87,8 +87,8 @@ struct stored_samples {
   block blocks[most_blocks] = {};
   int block_count = 0;
   column x = {}, truth = {};
-  label_kind truths = label_kind::none;  // what the column is: labels (i32), targets, or nothing
-  int classes = 0;                       // not 0: the labels become targets, rows with a single 1 among so many
+  label_kind truths = label_kind::none;  // content of that column: labels (i32), targets, or nothing
+  int classes = 0;                       // not 0: labels are expanded to one-hot rows of so many targets
   double scales[most_scales] = {};
   int scale_count = 0;
   random_mirror mirrors[most_mirrors] = {};

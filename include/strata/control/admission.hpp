@@ -1,4 +1,4 @@
-// Who may take part in a training, and how a process proves it. Needs gRPC, for its OpenSSL.
+// The processes that may take part in a training, and their proofs. Needs gRPC, for its OpenSSL.
 // needs: grpc
 #pragma once
 #include <arpa/inet.h>
@@ -21,8 +21,8 @@
 
 namespace strata {
 
-/// PEM files: the authority that is trusted, and the certificate and key of this process. Both sides show their certificates. The
-/// certificate of a server has to name the host or address under which the others reach it.
+/// PEM files: the trusted authority, and the certificate and key of this process. Both sides present their certificates. The
+/// certificate of a server has to have the host or address by which the others reach it.
 struct mutual_tls {
   std::string authority, certificate, key;
 };
@@ -49,7 +49,7 @@ namespace detail {
 /// How a connection is protected.
 enum class protection : std::uint8_t { none, tls, refused };
 
-/// What the processes of a training show and demand.
+/// The proofs that the processes of a training present and require.
 class admission {
   std::optional<tls_identity> identity_;
   bool needs_certificate_ = false, lets_all_in_ = false;
@@ -69,13 +69,13 @@ class admission {
     }
   }
 
-  /// Whether all that leaves this machine is encrypted.
+  /// True if all messages to other machines are encrypted.
   bool encrypts() const { return identity_.has_value(); }
   bool needs_certificate() const { return needs_certificate_; }
   const tls_identity& identity() const { return *identity_; }
 
-  /// Of a connection with an address of this machine or another one. `is_own`: whether the other side is of the same user; it is
-  /// called without an identity only, and for this machine.
+  /// The protection of a connection with an address of this machine or another one. `is_own` returns true if the other side
+  /// belongs to the same user; it is only called without an identity, and for this machine.
   template <class IsOwn>
   protection of(const socket_address& other, IsOwn&& is_own) const {
     if (identity_) return protection::tls;
@@ -99,10 +99,10 @@ class admission {
                  "you trust",
                  unknown});
   }
-  /// Whether any process that reaches this address may come in.
+  /// True if any process that reaches this address is admitted.
   bool is_open(const endpoint& where) const { return !identity_ && lets_all_in_ && !is_loopback(where.host); }
 
-  /// Looks at addresses, not at how a name begins: 127.0.0.1.example.org is another machine.
+  /// Parses addresses instead of comparing prefixes of names: 127.0.0.1.example.org is another machine.
   static bool is_loopback(const std::string& host) {
     socket_address a;
     if (::inet_pton(AF_INET, host.c_str(), &reinterpret_cast<::sockaddr_in&>(a.bytes).sin_addr) == 1)
@@ -113,7 +113,7 @@ class admission {
   }
 
  private:
-  /// OpenSSL's reasons do not say what is wrong with a file.
+  /// OpenSSL's reasons do not describe what is wrong with a file.
   static void check_pem(const std::string& path, const std::string& text) {
     if (text.empty()) throw_error({path, " is empty"});
     if (text.find("-----BEGIN ") == text.npos || text.find("-----END ") == text.npos)

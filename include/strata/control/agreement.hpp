@@ -1,4 +1,4 @@
-// What the processes of a training must agree on, in words and as a hash, and the sentence for two that do not.
+// The text on which the processes of a training must agree, with its hash, and the sentence for two that do not.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace strata::control {
 
-/// The hash of the whole text is compared. The text is for people: it is cut at what a message carries, so it begins with the
+/// The hash of the whole text is compared. The text is for people: it is cut at the limit of a message, so it begins with the
 /// program, in which processes differ more often than in the long list of addresses.
 struct agreement {
   static constexpr std::size_t most = 48 << 10;  // characters
@@ -36,8 +36,8 @@ struct agreement {
   }
 };
 
-/// The pieces of two texts between those with which both begin and end. A piece ends with a comma or a semicolon; of a long one,
-/// the words from the first difference on.
+/// The parts of two texts that differ, without the common beginning and end. A part ends with a comma or a semicolon; of a long
+/// one, the words from the first difference on.
 inline std::pair<std::string, std::string> differences_of(std::string_view a, std::string_view b) {
   constexpr std::size_t most = 300, most_alike = 100;  // characters: the first difference is what helps
   const auto ends_piece = [](char c) { return c == ',' || c == ';'; };

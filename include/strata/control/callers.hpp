@@ -1,4 +1,4 @@
-// Who calls a server: connections of members, and calls that have not said anything yet. Needs gRPC.
+// The callers of a server: connections of members, and calls that have not sent a message yet. Needs gRPC.
 // needs: grpc
 #pragma once
 #include <grpcpp/generic/async_generic_service.h>
@@ -14,7 +14,7 @@
 
 namespace strata::detail {
 
-/// A service notes here what a server has to know of its callers, so that a member never waits for others. Thread-safe.
+/// Records the callers of a server, so that a member never waits for others. Thread-safe.
 class callers {
   using clock = std::chrono::steady_clock;
   struct silent_call {
@@ -31,7 +31,7 @@ class callers {
   static constexpr std::size_t most_silent = 1 << 12;
   static constexpr std::chrono::seconds time_to_speak{5};
 
-  /// A member has called.
+  /// Called when a member has called.
   void is_member(const grpc::GenericCallbackServerContext& context) {
     std::string name = context.peer();
     const std::lock_guard lock(members_mutex_);
@@ -46,14 +46,14 @@ class callers {
     members_.erase(connection);
   }
 
-  /// A call has begun. If too many, not counting those of members, have not said anything yet, the oldest of them ends.
+  /// Called when a call begins. If too many calls of others than members have not sent a message yet, the oldest of them ends.
   void begins(grpc::GenericCallbackServerContext& context) {
     if (has_member(context.peer())) return;
     const std::lock_guard lock(silent_mutex_);
     by_context_[&context] = silent_.insert(silent_.end(), {&context, clock::now()});
     if (silent_.size() > most_silent) end_oldest();
   }
-  /// Its first message has come, or it has ended.
+  /// Called when a call has sent its first message, or has ended.
   void has_spoken(const grpc::GenericCallbackServerContext& context) {
     const std::lock_guard lock(silent_mutex_);
     const auto found = by_context_.find(&context);

@@ -1,4 +1,4 @@
-// Calls of the control plane and of parameter servers: one with one answer, and how a server is told to be gone. Needs gRPC.
+// Calls of the control plane and of parameter servers: unary calls, and detection of a server that has ended. Needs gRPC.
 // needs: grpc protozero
 #pragma once
 #include <grpcpp/generic/generic_stub.h>

@@ -78,7 +78,7 @@ struct get_all_answer {
                               wire::field<3, &get_all_answer::first_missing>>;
 };
 
-/// Why a generation is not complete.
+/// The reason why a generation is not complete.
 struct absent_members {
   std::vector<int> missing{};          // ranks that never came
   std::vector<std::string> lost{};     // that had come, and whose connection was lost
@@ -117,7 +117,7 @@ struct heartbeat_message {
   using fields = wire::fields<wire::field<1, &heartbeat_message::waits>, wire::field<2, &heartbeat_message::knows_failure>,
                               wire::field<3, &heartbeat_message::knows_notice>>;
 };
-/// What a member says of itself, until it says something else. The coordinator answers when all members know of the trouble.
+/// The status that a member announces, until it announces another. The coordinator answers once all have read it.
 struct announcement {
   std::string trouble{};  // an error with which its program may end
   std::string work{};     // for which the others may have to wait, however long it takes: "saves a snapshot"

@@ -17,14 +17,14 @@
 namespace strata::control {
 
 /// Serves a run until it is destroyed: a key/value store, and a membership. Processes join it, send heartbeats, and leave. When
-/// the run fails, every process that waits for an answer is told why. An elastic run goes on: the living members ask for the next
-/// generation, which begins with an empty store when all of them have asked; messages of earlier generations are refused. Late
-/// processes wait until the members form the next generation to take them in. Malformed messages and messages of other runs are
-/// refused, and the memory for what it keeps is bounded.
+/// the run fails, every process that waits for an answer gets the reason. An elastic run continues: the living members request
+/// the next generation, which begins with an empty store when all of them have requested it; messages of earlier generations are
+/// refused. Late processes wait until the members form the next generation, which admits them. Malformed messages and messages of
+/// other runs are refused, and the memory for all stored values is bounded.
 class coordinator {
  public:
-  /// `patience`: how long a new generation waits for a living member that does not ask for it. `members`: the expected number of
-  /// processes; 0: unknown. `places`: of a group, see generations.
+  /// `patience`: the time that a new generation waits for a living member that does not request it. `members`: the expected
+  /// number of processes; 0: unknown. `places`: of a group, see generations.
   /// Throws strata::error if it cannot listen at `where`, as when the port is in use, if the address is open to other machines
   /// without a proof, or if `options.connections` is less than `members`.
   coordinator(const endpoint& where, std::string run, const control_options& options = {}, std::uint64_t generation = 0,
@@ -45,7 +45,7 @@ class coordinator {
   coordinator(const coordinator&) = delete;
   coordinator& operator=(const coordinator&) = delete;
 
-  /// Whether a late process waits to be taken into the next generation.
+  /// True if a late process waits to be admitted to the next generation.
   bool late_one_waits() const { return service_.late_one_waits(); }
 
  private:

@@ -17,13 +17,13 @@ namespace strata::control {
 
 class coordinator_call;
 
-/// The owner of calls. Each call tells it what happens to the call.
+/// The owner of calls. Each call notifies it of its events.
 class call_owner {
  public:
   virtual const std::shared_ptr<detail::callers>& who_calls() const = 0;
   /// The message of a call has come.
   virtual void handle(coordinator_call& c, const wire::envelope& received) = 0;
-  /// A call was cancelled. Returns whether it was waiting. If so, the owner no longer knows the call, which ends itself.
+  /// A call was cancelled. Returns true if it was waiting. Then the owner no longer has the call, which ends itself.
   virtual bool forget(coordinator_call& c) = 0;
 
  protected:

@@ -45,7 +45,7 @@ class coordinator_client final : public key_value_store {
         heartbeat_(options.heartbeat),
         on_waiting_(options.on_waiting),
         connection_(std::make_shared<detail::server_connection>(where_, options, largest_answer)) {}
-  /// The same process in another generation, over the same connection.
+  /// Makes the client of the same process in another generation, over the same connection.
   coordinator_client(const coordinator_client& before, std::uint64_t generation)
       : where_(before.where_),
         from_(before.from_),
@@ -66,7 +66,7 @@ class coordinator_client final : public key_value_store {
                                   detail::text_of({"did not hand out '", key, "'"}))
         .value;
   }
-  /// In one message. Only members may ask; the coordinator names the values that are missing.
+  /// Gets all values in one message. For members only; the coordinator lists the missing values.
   std::vector<std::string> get_all(const std::string& prefix, int count, milliseconds timeout) override {
     const auto wanted = [&](milliseconds left) { return sealed(get_all_request{prefix, count, left}); };
     auto answer = exchange<get_all_answer>(methods::get_all, wanted, timeout,
@@ -110,7 +110,7 @@ class coordinator_client final : public key_value_store {
       }
     }
   }
-  /// A late process asks to be taken in. Returns when it is in a generation of the training.
+  /// Requests admission for a late process. Returns when it is in a generation of the training.
   formation enter(const member& m, milliseconds timeout) {
     const auto wanted = [&](milliseconds left) { return sealed(join_request{m, left}); };
     const auto [status, answer] = insist(methods::enter, wanted, timeout, for_answer);
@@ -118,8 +118,8 @@ class coordinator_client final : public key_value_store {
     throw_reason(status);
     throw refusal(status, timeout, detail::text_of({"did not let ", m.name, " into the training that is under way"}));
   }
-  /// A member asks for the next generation, after a failure or to take others in. Returns when that generation has begun. As long
-  /// as `may_last_longer` returns true, it asks again. is_spare: it lacks the newest state of the training.
+  /// Requests the next generation for a member, after a failure or to admit others. Returns when that generation has begun.
+  /// Repeats the request as long as `may_last_longer` returns true. is_spare: it lacks the newest state of the training.
   formation form_again(
       milliseconds timeout, const std::function<bool()>& may_last_longer = [] { return false; }, bool is_spare = false) {
     // One interval of patience is left for a lost connection.
@@ -135,17 +135,17 @@ class coordinator_client final : public key_value_store {
     throw refusal(status, timeout, "did not form another generation of the cluster");
   }
 
-  /// Says that this process is alive and what it waits for. Returns when the next heartbeat is due or something has happened,
-  /// with what members have announced. `knows_failure`: it knows that its generation has failed, and will ask for the next one.
-  /// `knows_notice`: the number of the last notice.
+  /// Sends a heartbeat with what this process waits for. Returns when the next heartbeat is due or something has happened, with
+  /// the announcements of members. `knows_failure`: this process has been notified that its generation has failed, and will
+  /// request the next one. `knows_notice`: the number of the last notice that it has received.
   std::pair<grpc::Status, notice> beat(const wait_state::report& waits, bool knows_failure, std::uint64_t knows_notice,
                                        clock::time_point deadline) {
     const auto [status, answer] = attempt(methods::beat, sealed(heartbeat_message{waits, knows_failure, knows_notice}), deadline);
     return {status, status.ok() ? understood<notice>(answer) : notice{}};
   }
-  /// Returns when all members know it, or cannot be told.
+  /// Returns when all members have received it, or cannot be reached.
   void announce(const announcement& what) { attempt(methods::announce, sealed(what), clock::now() + std::chrono::seconds(1)); }
-  /// Reports an error of this process. Returns what went wrong first, as the coordinator knows it; empty if it cannot be reached.
+  /// Reports an error of this process. Returns the first error that the coordinator has; empty if it cannot be reached.
   std::string fail(int blames, const std::string& why) {
     const auto [status, answer] =
         attempt(methods::fail, sealed(failure_report{blames, why}), clock::now() + std::chrono::seconds(1));
@@ -165,10 +165,10 @@ class coordinator_client final : public key_value_store {
  private:
   using methods = coordinator_methods;
   static constexpr milliseconds default_timeout = std::chrono::seconds(30);
-  /// When time is up, the coordinator answers which processes are missing: the client waits that much longer for it.
+  /// When time is up, the coordinator answers with the missing processes: the client waits that much longer for it.
   static constexpr milliseconds for_answer = std::chrono::seconds(3);
 
-  /// The request, given the time that is left.
+  /// Makes the request, given the remaining time.
   using request = std::function<grpc::ByteBuffer(milliseconds)>;
   template <wire::message M>
   grpc::ByteBuffer sealed(const M& body) const {
@@ -200,8 +200,8 @@ class coordinator_client final : public key_value_store {
     for (std::size_t i = 0; i < std::min(most, names.size()); ++i) list += detail::text_of({list.empty() ? "" : ", ", names[i]});
     return names.size() <= most ? list : detail::text_of({list, " and ", names.size() - most, " more"});
   }
-  /// The time is up: names those that never came or were lost, not those that have given up because of them. If this is the
-  /// process of the coordinator, which ends with it, the others are told the same.
+  /// The time is up: names the processes that never came or were lost, not those that gave up because of them. If this is the
+  /// process of the coordinator, which ends with it, the others get the same reason.
   [[noreturn]] void give_up(const absent_members& absent, const std::function<std::string(int)>& name_of, milliseconds timeout) {
     const auto& [missing, lost, gave_up] = absent;
     const std::string where = detail::text_of({" to the coordinator at ", to_string(where_)});
@@ -219,7 +219,7 @@ class coordinator_client final : public key_value_store {
       leave();
     throw communication_error(why);
   }
-  /// Until all have joined, the coordinator may be restarted; a later restart would know no member.
+  /// Until all have joined, the coordinator may be restarted; one that restarts later would have no members.
   bool is_gone() const { return clock::now() - connected_.load() > heartbeat_.missed * heartbeat_.interval; }
   communication_error refusal(const grpc::Status& status, milliseconds timeout, const std::string& what) const {
     return communication_error(detail::text_of({"the coordinator at ", to_string(where_), ' ', what,
@@ -247,7 +247,7 @@ class coordinator_client final : public key_value_store {
   static std::string in_words(milliseconds time) { return detail::text_of({time.count(), " ms"}); }
 
   /// Repeats the request until the coordinator answers; once it has been reached, only until it counts as dead. The answer may
-  /// come by `after` later than the time is up.
+  /// arrive up to `after` later than the time-out.
   std::pair<detail::call_status, grpc::ByteBuffer> insist(const char* method, const request& wanted, milliseconds timeout,
                                                           milliseconds after = {}) {
     const auto deadline = clock::now() + timeout;
@@ -257,7 +257,7 @@ class coordinator_client final : public key_value_store {
       auto result = attempt(method, wanted(left(deadline)), deadline + after);
       refused.add(result.first, clock::now());
       if (detail::is_without_connection(result.first)) {
-        // Why a connection broke or is refused says more than that later ones were not accepted.
+        // The reason why a connection broke or is refused is more useful than a note that later ones were not accepted.
         const bool is_known = reason.error_code() == grpc::StatusCode::UNAUTHENTICATED;
         if (reason.ok() || !(is_known || detail::refused_connections::is_one(result.first))) reason = result.first;
       } else if (result.first.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED ||

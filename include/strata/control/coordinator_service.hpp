@@ -1,4 +1,4 @@
-// What the coordinator does with each message, and with time that passes. Needs gRPC and protozero.
+// The coordinator's reactions to each message, and to time-outs. Needs gRPC and protozero.
 // needs: grpc protozero
 #pragma once
 #include <grpcpp/generic/async_generic_service.h>
@@ -82,7 +82,7 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
     }
     return was_waiting;
   }
-  /// Answers calls when their time is up and looks after the members, until the service is closed.
+  /// Answers calls whose time is up and checks the members, until the service is closed.
   void watch() {
     const auto pause = std::clamp(options_.heartbeat.interval / 10, std::chrono::milliseconds(5), std::chrono::milliseconds(100));
     std::unique_lock lock(mutex_);
@@ -103,7 +103,7 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
       lock.lock();
     }
   }
-  /// Ends calls that wait. Processes whose training goes on notice it at their next message to this coordinator.
+  /// Ends calls that wait. Processes whose training continues detect it with their next message to this coordinator.
   void close() {
     answers out;
     {
@@ -190,7 +190,7 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
     }
   }
   notice last_notice() { return {members().notice(), members().first_trouble(), members().first_work()}; }
-  /// Members read what others have announced at once.
+  /// Answers the waiting heartbeats at once with a new announcement.
   void tell_notices(answers& out) {
     const auto is_new = [&](const call& w) { return w.method == methods::beat && w.knows_notice != members().notice(); };
     for (call* c : take_waiting(is_new)) out.add(*c, last_notice());
@@ -198,7 +198,7 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
       for (call* c : take_waiting([](const call& w) { return w.method == methods::announce; })) out.add(*c);
   }
 
-  /// What a process says of itself when it joins, and how long it waits.
+  /// The data of a process that joins, and the time that it waits.
   static std::pair<member, std::chrono::milliseconds> read_member(const call& c, const wire::envelope& received) {
     auto [m, timeout] = received.body<join_request>();
     m.rank = c.from.rank, m.incarnation = c.from.incarnation;
@@ -215,7 +215,7 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
     const join_answer all = joined();
     for (call* w : take_waiting([](const call& waiting) { return waiting.method == methods::join; })) out.add(*w, all);
   }
-  /// Whether a process asks to take part after the first generation was complete, and is not in it.
+  /// True if a process that is not in the first generation wants to take part after that was complete.
   bool is_late(const call& c) const {
     if (!generations_.is_elastic() || !generations_.now().is_complete() || !is_member(c)) return false;
     return c.method == methods::enter || (c.method == methods::join && refused(c));
@@ -231,7 +231,7 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
   }
   join_answer joined() const { return {.all = generations_.current()}; }
 
-  /// Draws the consequences of a message, or of time that has passed.
+  /// Processes the consequences of a message or of a time-out.
   void settle(answers& out, clock::time_point now) {
     std::vector<member> late;
     for (const call* w : waiting_)
@@ -312,7 +312,7 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
     c.due = due;
     waiting_.push_back(&c);
   }
-  /// Ends the calls that would wait in vain after a failure, and tells members of it at once.
+  /// Ends the calls that would wait in vain after a failure, and notifies members of it at once.
   void tell_failure(answers& out) {
     if (const std::string why = generations_.end(); !why.empty()) {
       for (call* c : take_waiting([](const call&) { return true; })) out.refuse(*c, grpc::StatusCode::ABORTED, why);
@@ -333,10 +333,10 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
     return detail::text_of({"this is generation ", now, " of the cluster, not ", its});
   }
   static bool is_member(const call& c) { return c.from.rank >= 0; }
-  /// Why a message is refused: its sender never joined, or another process has its rank.
+  /// The reason why a message is refused: its sender never joined, or another process has its rank.
   std::optional<std::string> refused(const call& c) const { return generations_.now().refuses(c.from.rank, c.from.incarnation); }
 
-  /// Takes the calls with which(call) off the list of those that wait.
+  /// Removes the calls with which(call) from the list of waiting calls.
   template <class F>
   std::vector<call*> take_waiting(F&& which) {
     const auto kept = std::stable_partition(waiting_.begin(), waiting_.end(), [&](call* c) { return !which(*c); });
@@ -348,7 +348,7 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
   static std::chrono::milliseconds bounded(std::chrono::milliseconds timeout) {
     return std::clamp<std::chrono::milliseconds>(timeout, std::chrono::milliseconds(0), std::chrono::hours(24));
   }
-  /// How long an announcement waits for the next heartbeat of each member.
+  /// The time that an announcement waits for the next heartbeat of each member.
   static constexpr auto time_to_tell_all = std::chrono::milliseconds(500);
   static constexpr const char* the_end = "the coordinator has ended";
   static constexpr int most_others_waiting = 1024;

@@ -15,13 +15,13 @@
 
 namespace strata::control {
 
-/// The members of the current generation, and those that have asked for the next one. The next generation begins when all living
-/// members have asked, so that no process is in two; a living member that does not ask within `patience` is left out. Late
-/// processes are taken in only when no member is lost, because only then all members are between the same two steps.
-/// In a mesh `places` processes form a group, which has one copy of the network: that of rank r has place r % places of it, also
-/// in a later generation. So any processes, one for each place, can form a group. A member for which no group is left is a spare.
-/// It computes again when it and others, spares or late ones, form a group; late processes wait until then. It reads no clock and
-/// uses no network; it is not thread-safe.
+/// The members of the current generation, and those that have requested the next one. The next generation begins when all living
+/// members have requested it, so that no process is in two; a living member that does not within `patience` is left out. Late
+/// processes are admitted only if no member is lost, because only then all members are between the same two steps. In a mesh,
+/// `places` processes form a group, which has one copy of the network: the process of rank r has place r % places, also in a
+/// later generation. So any processes, one for each place, can form a group. A member for which no group is left is a spare. It
+/// computes again when it forms a group with others, spares or late processes; late processes wait until then. This class reads
+/// no clock and uses no network; it is not thread-safe.
 class generations {
  public:
   using time = membership::time;
@@ -41,21 +41,21 @@ class generations {
   membership& now() { return now_; }
   const membership& now() const { return now_; }
   bool is_elastic() const { return least_ > 0; }
-  /// Why the run has ended; empty while it goes on.
+  /// The reason why the run has ended; empty while it continues.
   std::string end() const {
     if (!end_.empty()) return end_;
     return is_elastic() && now_.is_complete() ? "" : now_.failure();
   }
 
-  /// A member asks for the next generation. is_spare: it lacks the newest state of the training.
+  /// A member requests the next generation. is_spare: it lacks the newest state of the training.
   void come(int rank, time now, bool is_spare = false) {
     if (coming_.empty()) began_ = now;
     coming_.insert_or_assign(rank, is_spare);
   }
-  /// A member that had asked is lost.
+  /// A member that had requested it is lost.
   void withdraw(int rank) { coming_.erase(rank); }
 
-  /// Why a process that comes after the first generation was complete cannot take part, or nothing.
+  /// The reason why a process that comes after the first generation was complete cannot take part; empty if it can.
   std::optional<std::string> refuses_late(const member& m) const {
     const member known = now_.all().front();
     if (m.size != known.size || m.rank <= 0 || m.rank >= m.size)
@@ -63,12 +63,12 @@ class generations {
     if (m.agreement != now_.agreed()) return disagreement(to_string(m), "the others do", m.agreement, now_.agreed());
     return {};
   }
-  /// Whether a late process may have its rank: no other process with that rank is alive.
+  /// True if a late process may have its rank: no other process with that rank is alive.
   bool has_place_for(const member& m, time now) const {
     return !now_.contains(m.rank) || (now_.is_gone(m.rank, now) && !coming_.contains(m.rank));
   }
 
-  /// Whether late processes, perhaps with spares, could be taken in.
+  /// True if late processes, perhaps with spares, could be admitted.
   bool can_grow(const std::vector<member>& late) const {
     const formation f = current();
     std::set<int> more;
@@ -79,8 +79,8 @@ class generations {
     return int(places.size()) == places_;
   }
 
-  /// Begins the next generation, which is the current one from then on, and returns a sentence about what has changed. Returns
-  /// nothing while a living member has not asked, or if the run ends.
+  /// Begins the next generation, which becomes the current one, and returns a sentence about the changes. Returns nothing while a
+  /// living member has not requested it, or if the run ends.
   std::optional<std::string> form(const std::vector<member>& late, time now) {
     if (coming_.empty() || !end_.empty()) return {};
     std::vector<member> members, missing, taken_in;

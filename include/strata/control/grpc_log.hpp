@@ -1,4 +1,4 @@
-// gRPC's own lines on the standard error output: a few in each minute, and none that would be waited for. Needs gRPC.
+// gRPC's own lines on standard error: a few per minute, written without blocking. Needs gRPC.
 // needs: grpc
 #pragma once
 #include <grpc/support/log.h>
@@ -25,7 +25,7 @@ class line_limit {
  public:
   static constexpr int lines_per_minute = 10;
 
-  /// The text to print; empty: none. It says how many lines were left out before.
+  /// The text to print; empty: none. It has the number of lines that were left out before.
   std::string pass(const std::string& line, time now) {
     if (minute_ == time{} || now - minute_ >= std::chrono::minutes(1)) minute_ = now, passed_ = 0;
     if (passed_ == lines_per_minute) return ++dropped_, "";
@@ -46,7 +46,7 @@ class line_limit {
   }
 };
 
-/// From the first connection of the process on. Lines of other libraries are not concerned.
+/// Active from the first connection of the process on. Lines of other libraries are not affected.
 inline void limit_grpc_log() {
 #if GRPC_CPP_VERSION_MAJOR == 1 && GRPC_CPP_VERSION_MINOR < 66  // later ones log through Abseil
   [[maybe_unused]] static const bool is_limited = [] {

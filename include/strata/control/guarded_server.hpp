@@ -46,7 +46,7 @@
 
 namespace strata::detail {
 
-/// What a server accepts.
+/// The limits of a server.
 struct server_limits {
   std::size_t largest_message = 64 << 10;  // bytes
   int streams = 64;                        // calls at a time per connection
@@ -55,10 +55,10 @@ struct server_limits {
   std::chrono::milliseconds ping_after = std::chrono::seconds(10), ping_timeout = std::chrono::seconds(5);
 };
 
-/// Accepts connections itself, and hands one to gRPC when its other side has proved that it belongs to the training: by TLS, or,
+/// Accepts connections itself, and passes one to gRPC when its other side has proved that it belongs to the training: by TLS, or,
 /// if there is neither a secret nor a certificate, because it belongs to the same user of this machine. Until then a connection
-/// costs a few KB, has 5 s, and does not count among `control_options::connections`. Without TLS, connections come to gRPC in
-/// turns, by address. It does not set SO_REUSEPORT, with which a second server would silently share the port.
+/// costs a few KB, has 5 s, and does not count for `control_options::connections`. Without TLS, connections are passed to gRPC in
+/// turns, by address. SO_REUSEPORT is not set: with it, a second server would silently share the port.
 class guarded_server {
   using clock = std::chrono::steady_clock;
 
@@ -204,7 +204,7 @@ class guarded_server {
       }
     }
   }
-  /// Returns the next one.
+  /// Returns the iterator of the next connection.
   strangers::iterator go_on(strangers::iterator s) {
     std::unique_ptr<tls_stream>& stream = s->connection.stream;
     const stream_progress p = stream->greet();

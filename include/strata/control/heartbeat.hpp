@@ -43,7 +43,7 @@ class heartbeat {
     client_.stop_beating();
     thread_.join();
   }
-  /// Tells the others about an error with which this program may end; empty: it goes on.
+  /// Announces to the others an error with which this program may end; empty: it continues.
   void announce_error(const std::string& trouble) {
     if (said_.trouble == trouble) return;
     said_.trouble = trouble;
@@ -54,9 +54,9 @@ class heartbeat {
     said_.work = what;
     announce();
   }
-  /// Whether the thread has ended, because the coordinator or the run has.
+  /// True if the thread has ended, because the coordinator or the run has.
   bool has_ended() const { return ended_; }
-  /// How long ago; 0: it has not.
+  /// The time since the thread ended; 0 if it has not.
   clock::duration ended_for() const { return has_ended() ? clock::now() - ended_at_ : clock::duration(); }
   heartbeat(const heartbeat&) = delete;
   heartbeat& operator=(const heartbeat&) = delete;
@@ -81,7 +81,7 @@ class heartbeat {
     has_failed_ = true;
     interrupt_(why);
   }
-  /// Returns why the heartbeats end; empty: in good order.
+  /// Returns the reason why the heartbeats end; empty if they end regularly.
   std::string run() {
     const auto interval = client_.heartbeat().interval, patience = client_.heartbeat().missed * interval;
     auto answered = clock::now();

@@ -1,4 +1,4 @@
-// One generation of a synchronous training, as the coordinator sees it: who waits for whom, and why the generation has failed.
+// One generation of a synchronous training in the coordinator: who waits for whom, and why the generation has failed.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -18,7 +18,7 @@ namespace strata {
 
 struct heartbeat_options {
   std::chrono::milliseconds interval = std::chrono::seconds(2);
-  int missed = 3;  // heartbeats in a row; then the process is taken for dead
+  int missed = 3;  // heartbeats in a row; then the process counts as dead
 };
 
 }  // namespace strata
@@ -26,8 +26,8 @@ struct heartbeat_options {
 namespace strata::control {
 
 /// A generation is incomplete until all members have joined, then complete, then perhaps failed. A failed generation never
-/// recovers, so a process that was taken for dead cannot come back into it. It reads no clock and uses no network; it is not
-/// thread-safe.
+/// recovers, so a process that was declared dead cannot come back into it. This class reads no clock and uses no network; it is
+/// not thread-safe.
 class membership {
  public:
   using time = roster::time;
@@ -44,8 +44,8 @@ class membership {
     }
   }
 
-  /// Returns why the process may not take part, or nothing. Two processes that disagree fail an incomplete generation; a
-  /// complete one refuses the newcomer and goes on.
+  /// Returns the reason why the process may not take part, or nothing. Two processes that disagree fail an incomplete generation;
+  /// a complete one refuses the newcomer and continues.
   std::optional<std::string> join(const member& m, time now) {
     if (m.size < 1 || m.size > most_members || m.rank < 0 || m.rank >= m.size)
       return detail::text_of({"there is no rank ", m.rank, " in a cluster of ", m.size, " processes"});
@@ -101,12 +101,12 @@ class membership {
       fail(rank, waits.on, detail::text_of({waits.what, ": ", to_string(on->who), " has left the training"}), now);
     if (waits.call > 0 && waits.call_waited >= 2 * options_.interval) refuse_endless_call(e.who, waits, now);
   }
-  /// The member does not wait for the others to join any longer, unless it asks again at once.
+  /// The member no longer waits for the others to join, unless it repeats its request at once.
   void pause(int rank, time now) {
     roster::entry& e = at(rank);
     e.is_connected = false, e.heard = now;
   }
-  /// The member ends, in good order unless it is in trouble.
+  /// The member leaves; if it announced an error, the generation fails with it.
   void leave(int rank, time now) {
     if (!is_complete()) return remove(rank, true);
     roster::leave(at(rank), now);
@@ -128,7 +128,7 @@ class membership {
     if (const auto* e = roster_.find(rank)) text += detail::text_of({", says ", e->who.name});
     set_failure(text, now, is_complete() ? diagnosis(now) : "");
   }
-  /// What a member says of itself. If it has an error with which its program may end, and the generation fails, this is why.
+  /// Sets the status of a member. If it announces an error, and the generation fails, that error is the reason.
   void announce(int rank, const announcement& what, time now) {
     const auto before = std::pair(first_trouble(), first_work());
     const member& who = at(rank).who;
@@ -144,21 +144,21 @@ class membership {
     keep(works_, !what.work.empty(), detail::text_of({to_string(who), " ", what.work}));
     if (before != std::pair(first_trouble(), first_work())) ++notice_;
   }
-  /// When the member has last said that it is at work; `now` if it still is.
+  /// The last time at which the member was at work; `now` if it still is.
   time worked_until(int rank, time now) const {
     const auto found = worked_until_.find(rank);
     return works_.contains(rank) ? now : found == worked_until_.end() ? time{} : found->second;
   }
-  /// For which the others may have to wait; empty: none.
+  /// The first announced work for which the others may have to wait; empty: none.
   std::string first_work() const { return works_.empty() ? "" : works_.begin()->second; }
-  /// Of the member that was in trouble first.
+  /// The error of the member that was first in trouble.
   std::string first_trouble() const {
     const auto found = troubles_.find(first_in_trouble_);
     return found != troubles_.end() ? found->second : troubles_.empty() ? "" : troubles_.begin()->second;
   }
   /// The number of the last notice.
   std::uint64_t notice() const { return notice_; }
-  /// Whether all members that are there have read the last notice.
+  /// True if all present members have read the last notice.
   bool all_know_notice() const {
     return std::ranges::all_of(roster_.all(), [&](const auto& each) {
       const auto& [rank, e] = each;
@@ -167,7 +167,7 @@ class membership {
   }
   /// Fails the generation if a member has been silent for too long. To be called several times in each interval.
   void look(time now) {
-    // Where the coordinator itself stood still, the members are not to blame.
+    // If the coordinator itself was suspended, all deadlines are extended by that time.
     if (looked_ && now - *looked_ > options_.interval)
       for (auto& [rank, e] : roster_.all()) e.heard += now - *looked_;
     looked_ = now;
@@ -190,7 +190,7 @@ class membership {
                   diagnosis(now));
   }
 
-  /// The member has left or is silent. A member that is alive when the generation fails is told so and answers at once.
+  /// The member has left or is silent. A living member is notified when the generation fails, and answers at once.
   bool is_gone(int rank, time now) const {
     const roster::entry& e = *roster_.find(rank);
     const bool ignores_failure = !failure_.empty() && e.heard <= failed_ && now - failed_ >= options_.interval;
@@ -203,14 +203,14 @@ class membership {
     return out;
   }
 
-  /// What the members agree on; of each member only the hash is kept.
+  /// The text on which the members agree; of each member only the hash is stored.
   const agreement& agreed() const { return agreed_; }
 
-  /// Why the run has failed; empty: it has not.
+  /// The reason why the run has failed; empty: it has not.
   const std::string& failure() const { return failure_; }
-  /// The same without who waits for whom.
+  /// The reason without the list of who waits for whom.
   const std::string& cause() const { return cause_; }
-  /// Who is not there, as long as not all are.
+  /// The members that are missing, as long as the generation is incomplete.
   absent_members absent() const {
     absent_members out;
     for (int r = 0; r < size_; ++r) {
@@ -224,7 +224,7 @@ class membership {
     return out;
   }
 
-  /// What each process waits for. Those that wait for no process come first, because they hold up the others:
+  /// What each process waits for. Processes that wait for no process come first, because they hold up the others:
   /// "; worker 1 (...) waited for no process, as of 0.4 s ago; worker 0 (...) has waited 3.5 s for worker 1 (gradients), ...".
   std::string diagnosis(time now) const {
     constexpr std::size_t most_shown = 8;
@@ -252,7 +252,7 @@ class membership {
     return all.size() > most_shown ? detail::text_of({out, "; and ", all.size() - most_shown, " more"}) : out;
   }
 
-  /// Once per window: the process for which the others have waited most of the time, if it is another one than before. Spares
+  /// Once per window: the process for which the others have waited most of the time, if it differs from the last one. Spares
   /// always wait, and do not count.
   std::optional<std::string> slow_member(time now) {
     if (!is_complete() || now - window_began_ < window) return {};
@@ -296,7 +296,7 @@ class membership {
     m.agreement.text = {};
     roster_.admit(m, now);
   }
-  /// Of an incomplete generation.
+  /// Removes a member of an incomplete generation.
   void remove(int rank, bool gave_up) {
     if (const auto* e = roster_.find(rank)) absent_.insert_or_assign(rank, absence{e->who, gave_up});
     roster_.remove(rank);
@@ -331,7 +331,7 @@ class membership {
   }
   bool is_silent(const roster::entry& e, time now) const { return now - e.heard >= options_.missed * options_.interval; }
 
-  /// Communicators number the processes of a generation from 0 without gaps; those of the first one have their ranks as numbers.
+  /// Communicators number the processes of a generation from 0 without gaps; in the first one, the numbers are the ranks.
   const roster::entry* find_process(int number) const {
     if (order_.empty()) return roster_.find(number);
     return number < 0 || number >= size_ ? nullptr : roster_.find(order_[std::size_t(number)]);

@@ -18,7 +18,7 @@
 
 namespace strata::detail {
 
-/// As gRPC names the other side of a connection in a call: ipv4:10.0.0.1:2222, ipv6:%5B::1%5D:2222
+/// The other side of a connection, as gRPC names it in a call: ipv4:10.0.0.1:2222, ipv6:%5B::1%5D:2222
 inline std::string name_of_peer(const socket_address& a) {
   char text[INET6_ADDRSTRLEN] = {};
   if (a.is_v4()) return text_of({"ipv4:", ::inet_ntop(AF_INET, &a.v4().sin_addr, text, sizeof text), ':', a.port()});
@@ -26,8 +26,8 @@ inline std::string name_of_peer(const socket_address& a) {
   return text_of({"ipv6:%5B", ::inet_ntop(AF_INET6, &a.v6().sin6_addr, text, sizeof text), "%5D:", a.port()});
 }
 
-/// Connections that gRPC owns. Those over which no member has called are few: 32, so that they take little time from the others.
-/// Such a one is closed after 10 s, or after 1 s if another one comes.
+/// Connections that gRPC owns. At most 32 of them are unidentified, that is, no member has called over them, so that they take
+/// little time from the others. An unidentified one is closed after 10 s, or after 1 s if another one comes.
 class open_connections {
   using time = std::chrono::steady_clock::time_point;
   /// gRPC closes the connection. Its number may then belong to another file, which has another inode.
@@ -53,7 +53,7 @@ class open_connections {
     all_.push_back({number, inode_of(number), std::move(name), std::move(address), now});
     ++unknown_;
   }
-  /// Whether another connection may be added now.
+  /// True if another connection may be added now.
   bool has_room(time now) {
     if (!is_full()) return true;
     look(now);
@@ -70,7 +70,7 @@ class open_connections {
     all_.erase(oldest);
     --unknown_;
   }
-  /// Of those over which no member has called.
+  /// The number of unidentified connections from this address.
   std::size_t unknown_of(const std::string& address) const {
     return std::size_t(
         std::ranges::count_if(all_, [&](const connection& c) { return c.address == address && !callers_->has_member(c.name); }));
@@ -78,7 +78,7 @@ class open_connections {
   void close_late(time now) {
     if (now >= next_look_) look(now);
   }
-  /// Whether `close_late` has to be called again.
+  /// True if `close_late` has to be called again.
   bool has_unknown() const { return unknown_ > 0; }
 
  private:

@@ -22,9 +22,9 @@ inline std::string ends_because_of(const member& m, const std::string& trouble) 
   return detail::text_of({to_string(m), " ends because of an error: ", trouble});
 }
 
-/// What the coordinator of a synchronous training and a parameter server have in common: at most one process per rank, told from
-/// an earlier one by its incarnation. What follows from a process that leaves or is lost is decided by their owners, membership
-/// and parameter_store. It reads no clock and uses no network; it is not thread-safe.
+/// The common part of the coordinator of a synchronous training and of a parameter server: at most one process per rank,
+/// distinguished from an earlier one by its incarnation. The consequences of a process that leaves or is lost are decided by the
+/// owners, membership and parameter_store. This class reads no clock and uses no network; it is not thread-safe.
 class roster {
  public:
   using time = std::chrono::steady_clock::time_point;
@@ -54,7 +54,7 @@ class roster {
     ++e.connections;
     return &e;
   }
-  /// As if it had never joined.
+  /// Removes the process as if it had never joined.
   void remove(int rank) { entries_.erase(rank); }
 
   entry* find(int rank) { return find_in<entry>(entries_, rank); }
@@ -67,7 +67,7 @@ class roster {
     return e && e->is == presence::present;
   }
 
-  /// In the order of their ranks.
+  /// The entries in the order of their ranks.
   const entries& all() const { return entries_; }
   entries& all() { return entries_; }
 

@@ -26,7 +26,7 @@
 
 namespace strata::detail {
 
-/// How a call, or an attempt to connect, has ended.
+/// The result of a call, or of an attempt to connect.
 struct call_status : grpc::Status {
   bool has_reason = false;  // one of the sides does not let the other in, the host is unknown, or what listens is silent
 
@@ -36,7 +36,7 @@ struct call_status : grpc::Status {
 inline bool is_without_connection(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAVAILABLE || status.error_code() == grpc::StatusCode::UNAUTHENTICATED;
 }
-/// What a process waits for, with the reason if there is one.
+/// The wait of a process as text, with the reason if there is one.
 inline std::string with_reason(const std::string& what, const call_status& why) {
   return why.has_reason ? text_of({what, ": ", why.error_message()}) : what;
 }
@@ -60,8 +60,8 @@ class server_connection {
     admission_.refuse_if_open(where_);
   }
 
-  /// The present connection, or a new one. One attempt takes at most 2 s. After one that failed there is a pause as long, of at
-  /// most 500 ms, in which it fails at once: a process that ends says so to several others.
+  /// The current connection, or a new one. An attempt takes at most 2 s. After a failed one, calls fail at once for the time that
+  /// it took, at most 500 ms: a process that ends notifies several others.
   attempt open(clock::time_point deadline) {
     const std::lock_guard lock(mutex_);
     if (stub_) return {stub_, {}};
@@ -139,7 +139,7 @@ class server_connection {
     throw not_admitted(
         text_of({to_string(where_), admission_.needs_certificate() ? ": " : " has another secret, or none: ", why}));
   }
-  /// A socket whose other side has begun to speak: a process that is stopped accepts connections, too.
+  /// A socket whose other side has sent its first byte: a stopped process accepts connections, too.
   int accepted(io::file_descriptor socket, clock::time_point deadline) const {
     char first = 0;
     if (!wait_for_socket(socket.number(), POLLIN, deadline))

@@ -12,17 +12,17 @@
 
 namespace strata::control {
 
-/// The last answer to get_all, as the bytes that are sent. All members ask for the same values and share it. The memory of all
+/// The last answer to get_all, as the bytes that are sent. All members request the same values and share it. The memory of all
 /// such answers that gRPC still sends is bounded.
 class shared_answer {
  public:
-  /// The answer, or null if other values are wanted.
+  /// The answer, or null if it is for other values.
   const grpc::Slice* find(const get_all_request& wanted) const {
     return prefix_ == wanted.prefix && count_ == wanted.count ? &answer_ : nullptr;
   }
-  /// Whether an answer of so many bytes may be sent, too.
+  /// True if an answer of `bytes` bytes may be sent, too.
   bool has_room_for(std::size_t bytes) const { return *under_way_ + bytes <= most_under_way; }
-  /// Keeps the answer `sealed` for those that want the same.
+  /// Stores the answer `sealed` for other requests of the same values.
   const grpc::Slice& keep(const get_all_request& wanted, std::string sealed) {
     std::string prefix = wanted.prefix;  // copied first: if that throws, nothing has changed
     answer_ = counted(std::move(sealed));

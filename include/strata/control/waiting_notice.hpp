@@ -1,4 +1,4 @@
-// A process that waits for others says for whom: after 2 s, then each time it has waited twice as long.
+// Notices of a process that waits for others: after 2 s, then each time the wait has doubled.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -14,14 +14,14 @@ class waiting_notice {
   using milliseconds = std::chrono::milliseconds;
   using listener = std::function<void(const std::string&)>;
 
-  /// `timeout`: for how long the process waits at most.
+  /// `timeout`: the time limit of the wait.
   waiting_notice(const listener& tell, milliseconds timeout, milliseconds first = std::chrono::seconds(2))
       : tell_(tell), timeout_(timeout), next_(first) {}
 
-  /// Until the next notice, or until the time is up.
+  /// The time until the next notice, or until the time-out.
   milliseconds pause() const { return std::max(std::min(next_, timeout_) - waited(), milliseconds(0)); }
   milliseconds left() const { return std::max(timeout_ - waited(), milliseconds(0)); }
-  /// "worker 1 waits for worker 0" becomes "worker 1 waits for worker 0: 2 s of 300 s". Nothing is told before it is due.
+  /// "worker 1 waits for worker 0" becomes "worker 1 waits for worker 0: 2 s of 300 s". Does nothing before it is due.
   void tell(const std::string& what) {
     const milliseconds now = waited();
     if (now < next_ || now >= timeout_) return;

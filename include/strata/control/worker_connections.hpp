@@ -35,7 +35,7 @@ struct connection_options {
   int places = 1;                             // processes that have one copy of the network together, see generations
 };
 
-/// What all workers must agree on: the program and the cluster.
+/// The text on which all workers must agree: the program and the cluster.
 inline agreement agreement_on(const std::string& program, const cluster_spec& cluster, int least_workers = 0) {
   const std::string elastic = least_workers > 0 ? detail::text_of({"; elastic from ", least_workers, " workers on"}) : "";
   return detail::text_of({program, elastic, "; cluster ", to_string(cluster)});
@@ -73,7 +73,7 @@ class worker_connections {
       s.now->processes = std::make_unique<between_processes>(store, 0, 1, "", options.communication);
       return;
     }
-    // A process that does not know the name of the run may still belong to it: `agreement` compares the clusters.
+    // A process without the name of the run may still belong to it: `agreement` compares the clusters.
     const std::string run = members.has_named_run() ? members.run_id() : "";
     const auto own = members.address(members.task());
     s.self.name = to_string(members.task()), s.self.host = own ? own->host : "127.0.0.1", s.self.pid = int(::getpid());
@@ -107,8 +107,8 @@ class worker_connections {
   void wait(const char* what) {
     or_first_error([&] { others().wait(what); });
   }
-  /// For waits on something else than messages. `time()` is the time on which they have their deadlines: it stands while another
-  /// process does announced work. `check(what, began)` throws communication_error if a process is lost, or after the timeout.
+  /// For waits on something other than messages. `time()` is the time for their deadlines: it stands while another process does
+  /// announced work. `check(what, began)` throws communication_error if a process is lost, or after the timeout.
   std::chrono::steady_clock::time_point time() const { return state_->now->waits->time(); }
   void check(const char* what, std::chrono::steady_clock::time_point began) {
     or_first_error([&] {
@@ -121,9 +121,9 @@ class worker_connections {
   }
   /// Tells the coordinator, which notices when a process waits for a call that another one will never begin.
   void has_begun(const shared_call& call) { state_->now->waits->set_calls(call.number); }
-  /// Around a wait for the end of that call.
+  /// Lives during a wait for the end of that call.
   wait_state::call_scope await_call(const shared_call& call) { return {*state_->now->waits, call}; }
-  /// In such a wait: throws communication_error if a process is lost, or if the coordinator has left the training for long.
+  /// For such a wait: throws communication_error if a process is lost, or if the coordinator has been gone for long.
   void check_call(const shared_call& call, std::chrono::steady_clock::time_point began) {
     or_first_error([&] {
       const generation& g = *state_->now;
@@ -137,8 +137,8 @@ class worker_connections {
                                                    " has left the training: all processes have to compute the same steps"}));
     });
   }
-  /// For an error of others than messages that another process may have caused. Throws communication_error: the first error of
-  /// the training if it is known, else `what`.
+  /// For an error outside of messages that another process may have caused. Throws communication_error: the first error of the
+  /// training if it is known, else `what`.
   [[noreturn]] void throw_first_error(const std::string& what) {
     or_first_error([&] { throw communication_error(what); });
     throw communication_error(what);
@@ -151,7 +151,7 @@ class worker_connections {
   /// Values that the workers leave for each other in this generation; null where there is one worker.
   std::shared_ptr<key_value_store> values() const { return state_->client; }
 
-  /// Tells the others about an error with which this program may end; empty: it goes on.
+  /// Announces to the others an error with which this program may end; empty: it continues.
   void announce_error(const std::string& what) const {
     if (state_->now && state_->now->alive) state_->now->alive->announce_error(what);
   }
@@ -163,18 +163,18 @@ class worker_connections {
   bool is_elastic() const { return state_->options.elastic.least_workers > 0 && !state_->is_alone; }
   int first_size() const { return state_->self.size; }
   const std::vector<int>& newcomers() const { return state_->newcomers; }
-  /// The processes that form complete groups: numbers 0 to computing() - 1. The others are spares.
+  /// The number of processes that form complete groups: numbers 0 to computing() - 1. The others are spares.
   int computing() const { return state_->computing > 0 ? state_->computing : size(); }
   /// Numbers of those that were spares in the generation before, and lack the newest state of the training.
   const std::vector<int>& lacking() const { return state_->lacking; }
-  /// Whether this process lacks the newest state of the training, as the coordinator is told when a generation is formed.
+  /// Sets whether this process lacks the newest state of the training, which the coordinator needs to form a generation.
   void set_spare(bool is_spare) { state_->is_spare = is_spare; }
-  /// At the chief: a process waits to join, or spares can compute again.
+  /// At the chief: true if a process waits to join, or if spares can compute again.
   bool late_one_waits() const { return state_->server && state_->server->late_one_waits(); }
   bool starts_again() const { return state_->starts_again; }
   bool is_late() const { return !state_->now; }
 
-  /// Connects the members of the next generation. Throws communication_error if the training does not go on for this process.
+  /// Connects the members of the next generation. Throws communication_error if the training does not continue for this process.
   void form_again(const std::string& why) {
     state& s = *state_;
     const heartbeat_options& beats = s.options.control.heartbeat;
@@ -256,7 +256,7 @@ class worker_connections {
     return *state_->now->processes;
   }
 
-  /// How long the members wait for one that is alive but does not ask for the next generation: it may be computing.
+  /// The time that members wait for one that is alive but does not request the next generation: it may be computing.
   std::chrono::milliseconds patience() const { return state_->options.communication.timeout; }
 
   /// Replaces the current generation, if there is one.
@@ -297,7 +297,7 @@ class worker_connections {
     return key;
   }
 
-  /// One error causes others in other processes. Throws the first one, which the coordinator knows.
+  /// One error causes others in other processes. Throws the first one, which the coordinator has.
   template <class F>
   void or_first_error(F&& f) {
     try {

@@ -140,7 +140,7 @@ struct auto_device {
   using backend = default_backend;
   static constexpr auto name = "auto_device";
   compute_options options{};  // on GPUs only `leaves` is used
-  /// Called when the choice has been made, with one line about it.
+  /// Called after the choice, with one line of text about it.
   std::function<void(const std::string&)> on_choice = [](const std::string& what) { std::clog << what + '\n'; };
 
   template <class Program>

@@ -28,9 +28,9 @@ template <class... More>
 inline constexpr bool are_gpus_then_options<gpu, More...> = are_gpus_then_options<More...>;
 }  // namespace detail
 
-/// `placed{gpu(0), gpu(1)}`: device k of `on` is the GPU of argument k. Each keeps the parameters, slots, gradients and
-/// activations of its layers only; what one reads of another is copied between GPUs. The bits are those of one_device{gpu(0)} for
-/// the same network without `on`. cuda_options may follow, whose `devices` do not count. A network that names a device without an
+/// `placed{gpu(0), gpu(1)}`: device k of `on` is the GPU of argument k. Each GPU keeps the parameters, slots, gradients and
+/// activations of its layers only; what it reads of another GPU is copied between them. The bits are those of one_device{gpu(0)}
+/// for the same network without `on`. cuda_options may follow; their `devices` are ignored. A network with a device that has no
 /// argument does not compile; a GPU that this machine lacks, or that is named twice, is a strata::error.
 template <int Count>
 struct placed<gpu_places<Count>, cuda> {
@@ -80,7 +80,7 @@ struct in_threads<pipelines<1, Split, cuda>> {
   using backend = typename division::backend;
   static constexpr auto name = division::name;
   gpus devices{};
-  cuda_options options{};  // `devices` of these does not count
+  cuda_options options{};  // `devices` of these is unused
 
   template <class Program>
   using executor = typename division::template in_threads<Program>;

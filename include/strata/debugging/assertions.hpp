@@ -1,4 +1,4 @@
-// Assertions about numbers and shapes, as tf.debugging has them. Each throws a strata::error that says where and by how much.
+// Assertions about elements and shapes, as in tf.debugging. Each throws a strata::error that gives the place and the difference.
 #pragma once
 #include <cmath>
 #include <concepts>
@@ -24,7 +24,7 @@ namespace detail {
   throw_error({message, message.empty() ? "" : ": ", assertion, ": ", what});
 }
 
-/// Looks at each pair of elements. says(i, j) tells what is wrong with element i of x and j of y.
+/// Checks each pair of elements. says(i) describes the failure at element i.
 template <class Holds, class Says>
 void each_pair(std::string_view message, std::string_view assertion, const numbers& x, const numbers& y, Holds&& holds,
                Says&& says) {
@@ -116,7 +116,7 @@ inline void assert_rank(const numbers& x, std::size_t rank, std::string_view mes
                  detail::text_of({"shape ", x.shape_text(), " has rank ", x.extents().size(), ", not ", rank}));
 }
 
-/// An extent: a number, or a name, which stands for the same number wherever it is used.
+/// An extent: a number, or a name, which must stand for the same number wherever it is used.
 struct extent {
   std::size_t size = 0;
   std::string_view name = {};

@@ -1,4 +1,4 @@
-// numbers: what assertions look at, with the type of its elements erased, so that each assertion is compiled once.
+// numbers: the operands of assertions with their element type erased, so that each assertion is compiled once.
 #pragma once
 #include <array>
 #include <charconv>
@@ -40,7 +40,7 @@ using element_of = typename element<std::remove_cv_t<std::ranges::range_value_t<
 template <class X>
 concept numbers_in_a_row = std::ranges::contiguous_range<X> && number<element_of<X>>;
 
-/// What predict returns.
+/// The result of predict.
 template <class X>
 concept rows_of_numbers = requires(const X& x) {
   requires numbers_in_a_row<decltype(x.values)>;
@@ -48,9 +48,8 @@ concept rows_of_numbers = requires(const X& x) {
 };
 }  // namespace detail
 
-/// A view of numbers that lie one after another, and their extents: made of a number, a std::vector, std::span or std::array,
-/// also of std::arrays, a tensor, or what predict returns. Each number is read as long double, which holds every 64-bit integer
-/// on x86.
+/// A view of contiguous elements and their extents: of a number, a std::vector, std::span or std::array, also of std::arrays, a
+/// tensor, or the result of predict. Each element is read as long double, which holds every 64-bit integer on x86.
 class numbers {
   const void* first_ = nullptr;  // null: a single number
   long double single_ = 0;
@@ -63,7 +62,7 @@ class numbers {
   static long double read(const void* first, std::size_t i) {
     return static_cast<long double>(static_cast<const E*>(first)[i]);
   }
-  /// As short as it can be read back.
+  /// The shortest text that reads back to the same value.
   template <class E>
   static std::string write(long double value) {
     if (value != value) return "nan";
@@ -111,7 +110,7 @@ class numbers {
     append(X::extents);
   }
 
-  /// With other extents, row-major: numbers(pixels, {60'000, 28, 28}). Throws strata::error if the size is another one.
+  /// A view with other extents, row-major: numbers(pixels, {60'000, 28, 28}). Throws strata::error if the size differs.
   template <detail::numbers_in_a_row X>
   numbers(const X& x, std::initializer_list<std::size_t> extents) : numbers(x) {
     extents_.assign(extents);

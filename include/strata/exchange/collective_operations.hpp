@@ -80,7 +80,7 @@ class collective_operations {
     return false;
   }
 
-  /// Tells the others about an error with which this program may end; empty: it goes on.
+  /// Announces to the others an error with which this program may end; empty: it continues.
   void announce_error([[maybe_unused]] const std::string& what) {
     if constexpr (announcing_communicator<Communicator>) processes_.announce_error(what);
   }
@@ -109,7 +109,7 @@ class collective_operations {
   void has_caught_up() {
     if constexpr (may_be_elastic) progress_.is_late = false;
   }
-  /// Acts on what the chief announced along with the last step.
+  /// Acts on the announcement that the chief sent along with the last step.
   bool admit() {
     if constexpr (may_be_elastic) {
       if (!is_elastic() || votes_[1] == 0) return false;
@@ -120,7 +120,7 @@ class collective_operations {
     }
     return false;
   }
-  /// If the newcomers are lost, the others go on.
+  /// Does not fail if the newcomers are lost: the others continue.
   void broadcast_to_newcomers([[maybe_unused]] std::span<std::byte> bytes) {
     if constexpr (may_be_elastic) {
       const auto is_new = [&](int rank) {
@@ -195,7 +195,7 @@ class collective_operations {
     }
   }
 
-  /// Sends the vote of this process along with a step; `receive_votes` comes after the wait for the messages of the others.
+  /// Sends the vote of this process along with a step; `receive_votes` must be called after the wait for the others' messages.
   void send_votes() {
     if (votes_.empty()) return;
     votes_[vote_width * std::size_t(processes_.rank())] = vote_;
@@ -205,13 +205,13 @@ class collective_operations {
   void receive_votes() {
     if (!votes_.empty()) finish_votes(votes_);
   }
-  /// Both, where a step has no messages of its own. See process_group.
+  /// Sends and receives the votes, if a step has no messages of its own. See process_group.
   void exchange_votes() {
     send_votes();
     processes_.wait("votes");
     receive_votes();
   }
-  /// Remembers for how many leaves there has to be memory for messages. Returns whether there are processes to send them to yet.
+  /// Records the number of leaves for which there has to be memory for messages. Returns true if there are processes to send to.
   bool may_prepare_messages([[maybe_unused]] int leaves, [[maybe_unused]] purpose why) {
     if constexpr (may_be_elastic) {
       progress_.leaves[int(why)] = leaves;
@@ -232,7 +232,7 @@ class collective_operations {
     constexpr std::size_t most = std::size_t{1} << 20;
     for (; !bytes.empty(); bytes = bytes.subspan(std::min(most, bytes.size()))) f(bytes.first(std::min(most, bytes.size())));
   }
-  /// From process `from` to those for which `lacks(rank)` is true.
+  /// Sends a piece from process `from` to those for which `lacks(rank)` is true.
   template <class Lacks>
   void send_piece(std::span<std::byte> piece, int from, Lacks&& lacks) {
     auto memory = processes_.allocate(piece.size());
@@ -248,9 +248,9 @@ class collective_operations {
     if (rank != from && lacks(rank)) std::copy_n(memory.data(), piece.size(), piece.data());
   }
 
-  /// Connects the remaining processes as the next generation and brings all to the same operation. Returns whether this process
-  /// was behind; then it has received the result of the operation that it has not completed itself. Throws communication_error
-  /// if the training cannot continue.
+  /// Connects the remaining processes as the next generation and brings all to the same operation. Returns true if this process
+  /// was behind; then it has received the result of the operation that it has not completed itself. Throws communication_error if
+  /// the training cannot continue.
   bool form_again(std::string why)
     requires may_be_elastic
   {
@@ -265,7 +265,7 @@ class collective_operations {
   }
 
  private:
-  /// In an elastic group the chief sends a second number: whether a process waits to join.
+  /// In an elastic group the chief sends a second value: whether a process waits to join.
   static constexpr std::size_t vote_width = may_be_elastic ? 2 : 1;
 
   leaf_exchange<connections> vote_exchange_, gathering_;

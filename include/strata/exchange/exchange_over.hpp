@@ -23,7 +23,7 @@ class exchange_over final : public rank_exchange<T> {
  public:
   using rank_exchange<T>::rank, rank_exchange<T>::size;
 
-  /// what: a string literal, which messages name as what a process waits for. has_stages: set_between_stages will be called.
+  /// what: a string literal that names the awaited messages in errors. has_stages: set_between_stages will be called.
   explicit exchange_over(C processes, const char* what = "the parts of divided layers", bool has_stages = false)
       : rank_exchange<T>(processes.rank(), processes.size()),
         processes_(std::move(processes)),
@@ -59,7 +59,7 @@ class exchange_over final : public rank_exchange<T> {
 
  private:
   static std::size_t bytes(long elements) { return std::size_t(elements) * sizeof(T); }
-  /// Adds what this rank has for itself. from_all: each rank receives from all others.
+  /// Copies this rank's own part to the result and waits. from_all: each rank receives from all others.
   const T* complete(long from, long elements, bool from_all) {
     T* const all = numbers_in<T>(all_);
     std::copy_n(own() + from, elements, all + rank() * elements);

@@ -1,4 +1,4 @@
-// Arrays of a whole network, such as its parameters, whose parts ranks have: how they are put together and cut.
+// Collects arrays of a whole network, such as its parameters, from the parts of ranks, and cuts them into parts.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -19,8 +19,8 @@ class gathered_arrays {
   static constexpr const auto& places = shard_places<typename Part::network>;
 
  public:
-  /// Puts the parts of all ranks together: in all of them or, if not `everyone`, in rank 0. own: the part of this rank. whole:
-  /// null where the array is not wanted. trained: the array has the trained parameters only.
+  /// Joins the parts of all ranks: in all of them or, if not `everyone`, in rank 0. own: the part of this rank. whole: null if
+  /// the array is not needed here. trained: the array has the trained parameters only.
   static void collect(rank_exchange<T>& ranks, const T* own, T* whole, bool everyone, bool trained) {
     for_slots(trained, [&](const shard_place& place, const parameter_slot& slot, long offset) {
       if (place.is_copy) return;

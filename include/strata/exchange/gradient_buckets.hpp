@@ -1,4 +1,4 @@
-// In which pieces gradients are reduced: ranges of the arena in the order in which the backward completes them.
+// The pieces in which gradients are reduced: ranges of the arena in the order in which the backward completes them.
 #pragma once
 #include <algorithm>
 #include <mutex>
@@ -13,11 +13,11 @@
 
 namespace strata {
 
-/// What bytes_per_pack = 0 means, by measurement (docs/decisions/distribute/gradient_buckets.md).
+/// The value for bytes_per_pack = 0, chosen by measurement (docs/decisions/distribute/gradient_buckets.md).
 inline constexpr std::size_t default_bytes_per_pack = std::size_t{1} << 20;
 
 namespace detail {
-/// The same text, which lives until the program ends.
+/// A copy of the text that lives until the program ends.
 inline const char* lasting(const std::string& text) {
   static std::mutex mutex;
   static std::set<std::string> kept;
@@ -53,8 +53,8 @@ inline const char* lasting(const std::string& text) {
 }
 }  // namespace detail
 
-/// Whole groups, the last ones first, until a bucket has that many bytes: the arena lies in the order of the tape. 0: the
-/// default. Where the plan is cut, a bucket is the parameters of a segment.
+/// Collects whole groups, the last ones first, until a bucket has that many bytes: the arena is in the order of the tape. 0: the
+/// default. If the plan is cut, a bucket is the parameters of a segment.
 template <class Program, class Backend>
 std::vector<gradient_bucket> gradient_buckets(std::size_t bytes_per_pack) {
   constexpr const auto& plan = plan_of<Program, Backend>;

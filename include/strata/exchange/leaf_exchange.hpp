@@ -1,4 +1,4 @@
-// What all processes are told about each leaf: the few numbers of metric sums and statistics.
+// Exchanges a few values of each leaf among all processes: metric sums and statistics.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -7,15 +7,15 @@
 
 namespace strata {
 
-/// All processes get the numbers of each leaf. `begin`, then the communicator's wait, then `finish`;
-/// `numbers(l)` are the `width` numbers of leaf l of `count`.
+/// After an exchange all processes have the values of each leaf. Call `begin`, then the communicator's wait, then `finish`;
+/// `numbers(l)` returns the `width` values of leaf l of `count`.
 template <communicator C>
 class leaf_exchange {
   typename C::memory all_;
   std::size_t size_ = 0;
 
  public:
-  /// For up to `width` numbers of up to `leaves` leaves.
+  /// Allocates memory for up to `width` values of up to `leaves` leaves.
   void prepare(C& c, std::size_t width, int leaves) {
     if (width * std::size_t(leaves) <= size_) return;
     size_ = width * std::size_t(leaves);
@@ -34,7 +34,7 @@ class leaf_exchange {
       if (share.size() > 0) c.send(all_, bytes(share.begin, width), bytes(share.size(), width), r);
     }
   }
-  /// Writes those of the others.
+  /// Writes the values of the other processes.
   template <class Numbers>
   void finish(const C& c, int count, std::size_t width, Numbers&& numbers) {
     const leaf_range share = share_of(count, c.rank(), c.size());

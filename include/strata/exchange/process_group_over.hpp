@@ -11,7 +11,7 @@ namespace strata {
 inline constexpr auto divided_layers_are_not_elastic =
     "processes that divide the layers of a network cannot be elastic: each has some of the layers, or a part of them";
 
-/// Its members never change.
+/// A process group whose members never change.
 template <communicator C>
 class process_group_over : public collective_operations<process_group_over<C>, C> {
   using operations = collective_operations<process_group_over, C>;

@@ -28,19 +28,19 @@ class reduction_through_host : protected gradient_reduction {
   arena<T> kept_;
 
  public:
-  /// An engine that updates slices only does without gathering.
+  /// For an engine that updates only slices, options.gathers is false.
   void prepare(C& c, const Engine& engine, std::vector<gradient_bucket> buckets, int leaves, reduction_options options) {
     tree_.prepare(c, std::move(buckets), leaves, options);
     if constexpr (!on_host) on_device_ = engine.on().template allocate<T>(std::size_t(size));
   }
   void drop_rounding_errors() { tree_.drop_rounding_errors(); }
 
-  /// Before the backward.
+  /// Must be called before the backward.
   void begin(const C& c, Engine& engine) {
     leaves_ = engine.leaves();
     if constexpr (on_host) tree_.begin(c, engine.gradients().arrays, leaves_);
   }
-  /// From any thread: one more leaf is complete down to that group.
+  /// Called by any thread when one more leaf is complete down to that group.
   void passed(C& c, int group) {
     if constexpr (on_host) tree_.passed(c, group);
   }
@@ -59,7 +59,7 @@ class reduction_through_host : protected gradient_reduction {
     }
     return reduced<device>(sum_, 1, samples);
   }
-  /// The last sum outlives the memory for messages: its elements are copied.
+  /// Copies the last sum, so that it outlives the memory for messages.
   [[gnu::cold]] void keep_sum(long elements)
     requires on_host
   {
@@ -69,7 +69,7 @@ class reduction_through_host : protected gradient_reduction {
   }
 };
 
-/// A backend with collectives of its own specialises it.
+/// Specialised by backends with collectives of their own.
 template <class Engine, communicator C>
 class process_reduction : public reduction_through_host<Engine, C> {};
 

@@ -1,4 +1,4 @@
-// Which of the ranks that divide layers are in this process, and how they reach the others: one of them, or all in threads.
+// The ranks that divide layers in this process, one or all in threads, and their connections to the others.
 #pragma once
 #include <chrono>
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Which processes add gradients up together: all of them, or first those of each machine and then one of each machine.
+// The processes that add gradients up together: all of them, or first those of each machine and then one of each machine.
 #pragma once
 #include <strata/concepts/communicator.hpp>
 #include <strata/network/leaves.hpp>
@@ -22,7 +22,7 @@ struct reduction_group {
   }
 };
 
-/// How many neighbouring ranks each machine has, if all have the same number; 1 otherwise.
+/// The number of neighbouring ranks on each machine, if it is the same for all; 1 otherwise.
 template <communicator C>
 int processes_per_machine(const C& c) {
   if constexpr (knows_machines<C>) {

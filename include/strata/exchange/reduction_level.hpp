@@ -1,4 +1,4 @@
-// A level of a tree_reduction: its group of processes, its memory, and where elements lie in it.
+// A level of a tree_reduction: its group of processes, its memory, and the indices of elements in that.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -15,8 +15,8 @@
 
 namespace strata::detail {
 
-/// The buckets of a reduction, and where their elements lie in arrays of sums: as in the arena, or in one of two windows, which
-/// buckets use in turn.
+/// The buckets of a reduction, and the indices of their elements in arrays of sums: as in the arena, or in one of two windows,
+/// which buckets use in turn.
 class bucket_layout {
   std::vector<gradient_bucket> buckets_;
   long window_ = 0;  // elements of the largest bucket; 0: there are no windows
@@ -30,17 +30,17 @@ class bucket_layout {
 
   int count() const { return int(buckets_.size()); }
   const gradient_bucket& operator[](int bucket) const { return buckets_[std::size_t(bucket)]; }
-  /// Elements of all buckets.
+  /// The number of elements of all buckets.
   long size() const { return buckets_.empty() ? 0 : buckets_.front().end; }
   bool in_windows() const { return window_ > 0; }
 
   /// Elements of an array of sums. There is one for each subtree, one after the other.
   long stride() const { return in_windows() ? 2 * window_ : size(); }
-  /// Where those of a subtree have an element of a bucket.
+  /// The index of an element of a bucket in the array of a subtree.
   long index(int subtree, int bucket, long element) const {
     return subtree * stride() + (in_windows() ? bucket % 2 * window_ + index_in_leaf(bucket, element) : element);
   }
-  /// Where the gradients of a leaf have it.
+  /// Its index in the gradients of a leaf.
   long index_in_leaf(int bucket, long element) const { return in_windows() ? element - (*this)[bucket].begin : element; }
 };
 
@@ -61,11 +61,11 @@ struct reduction_level {
   std::vector<T*> subtree_sums{};
   std::vector<leaf_range> nodes{};
 
-  /// What member i of the group finishes of a bucket.
+  /// The part of a bucket that member i of the group completes.
   element_range slice(int bucket, int i) const { return slice_of(has[std::size_t(bucket)], i, group.size()); }
   element_range own_slice(int bucket) const { return slice(bucket, group.own); }
 
-  /// all: of each bucket what this process has sums of. It becomes what this process has sums of when the level ends.
+  /// all: for each bucket, the elements whose sums this process has; updated to those that it has when the level ends.
   void divide(const bucket_layout& buckets, std::vector<element_range>& all) {
     has = all;
     at.clear();
@@ -81,7 +81,7 @@ struct reduction_level {
     for (int b = 0; b < buckets.count(); ++b) at[std::size_t(b)] = b % 2 * most;
     row = 2 * most;
   }
-  /// After divide(). leaves: the most that are added up.
+  /// Allocates memory, after divide(). leaves: the largest number that is added up.
   void allocate(C& c, const bucket_layout& buckets, int leaves, bool rounds) {
     const most_subtrees most(group, leaves, c.size());
     const std::size_t sent = rounds ? sizeof(std::uint16_t) : sizeof(T);
@@ -96,7 +96,7 @@ struct reduction_level {
   }
 
  private:
-  /// Into how many subtrees the leaves of a process fall at most, and those of all others of its group together.
+  /// The largest number of subtrees for the leaves of this process, and for those of all others of its group together.
   struct most_subtrees {
     long own = 0, others = 0;
     most_subtrees(const reduction_group& group, int leaves, int processes) {

@@ -20,7 +20,7 @@
 
 namespace strata {
 
-/// What a tree_reduction does besides adding.
+/// The options of a tree_reduction.
 struct reduction_options {
   /// Messages are rounded to bfloat16.
   bool rounds = false;
@@ -56,7 +56,7 @@ class tree_reduction {
 
   reduction_options options_;  // a process that is alone rounds nothing
   detail::bucket_layout buckets_;
-  std::vector<arena_slice> own_;  // by bucket: what this process finishes, and where it lies in the sum
+  std::vector<arena_slice> own_;  // by bucket: the slice that this process completes, and its place in the sum
   std::vector<level> levels_;
   std::vector<decltype(std::declval<const C&>().begun())> marks_;  // by bucket: what its next phase waits for
   memory sum_, rounded_sum_;
@@ -96,14 +96,14 @@ class tree_reduction {
     count_ = count, step_ = 0, failed_ = nullptr;
     for (std::atomic<int>& m : progress_->missing) m.store(share, std::memory_order_relaxed);
   }
-  /// From any thread: one more of this process's leaves has passed the backward of that group of the plan. The last bucket is
-  /// left to finish, where all threads take part.
+  /// Called by any thread when one more of this process's leaves has passed the backward of that group of the plan. The last
+  /// bucket is left to `finish`, which uses all threads.
   void passed(C& c, int group) {
     for (int b = 0; b + 1 < buckets(); ++b)
       if (buckets_[b].group == group) complete(c, b);
   }
-  /// Not while `passed` may be called: sends what all leaves have completed down to that group, except for the last bucket. All
-  /// processes call it between the same other messages.
+  /// Sends the buckets that all leaves have completed down to that group, except for the last one. Must not overlap with calls of
+  /// `passed`. All processes call it between the same other messages.
   void advance(C& c, team_type& team, int group = 0) {
     if (failed_) std::rethrow_exception(failed_);
     while (step_ + 1 < buckets() && buckets_[step_].group >= group) step(c, &team);
@@ -121,7 +121,7 @@ class tree_reduction {
     return sum;
   }
 
-  /// What rounding has left of earlier sums is not added to the next ones.
+  /// Resets the error feedback: rounding errors of earlier sums are not added to later ones.
   void drop_rounding_errors() {
     for (level& l : levels_) std::ranges::fill(l.residue.span(), T{});
     std::ranges::fill(residue_.span(), T{});
@@ -273,7 +273,7 @@ class tree_reduction {
     });
   }
 
-  /// Sends all of the group the sum of this process's slice.
+  /// Sends the sum of this process's slice to all members of the group.
   void gather(C& c, level& l, int b) {
     memory& sum = options_.rounds ? rounded_sum_ : sum_;
     const range mine = l.own_slice(b);
@@ -286,7 +286,7 @@ class tree_reduction {
     }
   }
 
-  /// Without a team: by the calling thread.
+  /// If team is null, the calling thread computes everything.
   template <class F>
   static void in_slices(team_type* team, range all, F&& f) {
     if (!team) return all.size() > 0 ? f(all.begin, all.end) : void();

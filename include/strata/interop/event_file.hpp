@@ -1,4 +1,4 @@
-// event_file: what TensorBoard reads. Needs protozero.
+// event_file: the file format of TensorBoard. Needs protozero.
 // needs: protozero
 #pragma once
 #include <algorithm>
@@ -58,9 +58,9 @@ inline std::vector<std::array<double, 3>> histogram_of(std::span<const double> v
 
 }  // namespace detail
 
-/// A new file in a folder of TensorBoard's, such as logs/train. A thread of its own writes, so that no call waits for the disk.
-/// The file can be read while it grows, and after the process has been killed.
-/// Throws strata::error if the file cannot be made; what fails later is thrown by `flush`.
+/// A new file in a folder of TensorBoard, such as logs/train. A separate thread writes, so that no call waits for the disk. The
+/// file can be read while it grows, and after the process has been killed. Throws strata::error if the file cannot be created;
+/// `flush` throws later errors.
 /// https://github.com/tensorflow/tensorboard/blob/master/tensorboard/compat/proto/event.proto
 class event_file {
  public:
@@ -116,7 +116,7 @@ class event_file {
       for (const std::string& part : parts) tensor.add_bytes(field::strings, part);
     });
   }
-  /// A network, as the bytes of a GraphDef.
+  /// Adds a network, as the bytes of a GraphDef.
   void graph(std::string_view definition) {
     std::string record;
     protozero::pbf_writer event(record);
@@ -134,7 +134,7 @@ class event_file {
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  // Numbers of fields and of types in TensorFlow's messages.
+  // Field numbers and type numbers of TensorFlow's messages.
   struct field {
     static constexpr protozero::pbf_tag_type wall_time = 1, step = 2, file_version = 3, graph_def = 4, summary = 5;  // Event
     static constexpr protozero::pbf_tag_type value = 1;                                                              // Summary
@@ -146,12 +146,12 @@ class event_file {
   };
   enum class data_type : std::int32_t { float32 = 1, float64 = 2, string = 7 };
 
-  /// Seconds since 1970, which TensorBoard shows beside each value.
+  /// Seconds since 1970; TensorBoard shows this time beside each value.
   static double time_of_day() {
     return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   }
 
-  /// put_content: writes the numbers or strings of the tensor.
+  /// put_content: writes the elements or strings of the tensor.
   template <class PutContent>
   void add(std::string_view tag, long step, const char* plugin, data_type type, const std::vector<std::size_t>& extents,
            PutContent&& put_content) {
@@ -179,7 +179,7 @@ class event_file {
     }
     add_record(record);
   }
-  /// Framed as in TFRecord files.
+  /// Adds a record, framed as in TFRecord files.
   void add_record(const std::string& record) {
     const std::uint64_t length = record.size();
     const std::uint32_t checksum_of_length = io::masked_crc32c(std::as_bytes(std::span(&length, 1))),
@@ -218,7 +218,7 @@ class event_file {
   io::file_descriptor file_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::string waiting_;  // whole records
+  std::string waiting_;  // complete records
   bool ends_ = false, writes_ = false;
   int failure_ = 0;
   std::thread thread_;

@@ -1,4 +1,4 @@
-// HDF5 files, as far as weights need them: groups, arrays of numbers, and texts as attributes.
+// The parts of HDF5 files that weights need: groups, numeric arrays, and texts as attributes.
 // needs: hdf5
 #pragma once
 #ifdef _WIN32
@@ -35,7 +35,7 @@ inline std::vector<std::byte> bytes_of_file(const std::filesystem::path& path) {
 }  // namespace detail
 
 /// An HDF5 file for reading. All of it is read at once, so that neither locks nor other writers matter, and a process of its own
-/// parses it: damaged bytes that crash libhdf5 are an error like others. Soft links, external links, data in other files and
+/// parses it: damaged bytes that crash libhdf5 are reported as an error. Soft links, external links, data in other files and
 /// filters other than those of h5py are refused. All members throw strata::error that names the file and the path within it.
 class hdf5_file {
   using question = detail::hdf5_question;
@@ -47,7 +47,7 @@ class hdf5_file {
   using array = detail::hdf5_array;
 
   explicit hdf5_file(const std::filesystem::path& path) : hdf5_file(path.string(), detail::bytes_of_file(path)) {}
-  /// `name` is what errors call the file.
+  /// `name` is the name of the file in errors.
   hdf5_file(std::string name, const std::vector<std::byte>& bytes)
       : process_(std::make_unique<detail::hdf5_process>(std::move(name), bytes)) {
     process_->ask({.what = question::opened}, "", "", [](const link&) { return true; });
@@ -61,13 +61,13 @@ class hdf5_file {
     process_->ask({.what = question::has}, path, "", [&](const link& from) { return get_flag(from, is_there); });
     return is_there;
   }
-  /// The names in a group, sorted; none if there is no such group.
+  /// The names in a group, sorted; none if the group does not exist.
   std::vector<std::string> names_in(std::string_view path) const {
     std::vector<std::string> names;
     process_->ask({.what = question::names_in}, path, "", [&](const link& from) { return get_texts(from, names); });
     return names;
   }
-  /// Empty if there is nothing at that path.
+  /// The array at that path; empty if there is none.
   std::optional<array> find_array(std::string_view path) const {
     bool is_there = false;
     array found;
@@ -75,7 +75,7 @@ class hdf5_file {
                   [&](const link& from) { return get_flag(from, is_there) && (!is_there || get_array(from, found)); });
     return is_there ? std::optional(std::move(found)) : std::nullopt;
   }
-  /// All numbers of an array, converted to T.  T: float, double, std::int32_t or std::int64_t; out.size() has to be their number.
+  /// Reads all elements of an array as T: float, double, std::int32_t or std::int64_t. out.size() must be their number.
   template <class T>
   void read(std::string_view path, std::span<T> out) const {
     process_->ask({.what = question::read, .type = detail::hdf5_number_of<T>(), .count = out.size()}, path, "",

@@ -1,4 +1,4 @@
-// What calls of libhdf5 need: a lock, identifiers that are given back, types, and files in memory.
+// Common parts of calls of libhdf5: a lock, identifiers that are closed, types, and files in memory.
 // needs: hdf5
 #pragma once
 #include <hdf5.h>
@@ -14,7 +14,7 @@
 
 namespace strata::detail {
 
-/// Debian's HDF5 is not for several threads at once, and prints its errors unless it is told not to.
+/// Debian's HDF5 is not thread-safe, and prints errors by default: takes a lock and turns printing off.
 class hdf5_call {
   static std::mutex& mutex() {
     static std::mutex one;
@@ -34,7 +34,7 @@ class hdf5_call {
   ~hdf5_call() { H5Eset_auto2(H5E_DEFAULT, printer_, data_); }
 };
 
-/// An identifier of HDF5, with the function that gives it back.
+/// An identifier of HDF5, with the function that closes it.
 class hdf5_handle {
   hid_t id_ = -1;
   herr_t (*close_)(hid_t) = nullptr;
@@ -63,7 +63,7 @@ hid_t hdf5_type() {
   if constexpr (std::is_same_v<T, std::int64_t>) return H5T_NATIVE_INT64;
 }
 
-/// Texts of any length in UTF-8, as h5py writes them.
+/// The type of texts of any length in UTF-8, as h5py writes them.
 inline hdf5_handle hdf5_text_type() {
   hdf5_handle type(H5Tcopy(H5T_C_S1), H5Tclose);
   H5Tset_size(type.id(), H5T_VARIABLE);
@@ -71,14 +71,14 @@ inline hdf5_handle hdf5_text_type() {
   return type;
 }
 
-/// A file in memory.
+/// Access properties of a file in memory.
 inline hdf5_handle hdf5_memory_access() {
   hdf5_handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
   H5Pset_fapl_core(access.id(), std::size_t{1} << 16, false);
   return access;
 }
 
-/// HDF5 takes files in memory of equal names for the same one, and wants no file on disk to have their names.
+/// A unique name: HDF5 treats files in memory with equal names as the same file, and no file on disk may have the name.
 inline std::string hdf5_memory_name() {
   static std::atomic<long> number = 0;
   return text_of({"/dev/null/strata-", number++});

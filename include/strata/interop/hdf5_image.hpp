@@ -1,4 +1,4 @@
-// An HDF5 file that is made in memory.
+// An HDF5 file that is composed in memory.
 // needs: hdf5
 #pragma once
 #include <hdf5.h>
@@ -15,10 +15,10 @@
 
 namespace strata {
 
-/// An HDF5 file that is made in memory. Paths are made as they are named. Throws strata::error that names the path.
+/// An HDF5 file that is composed in memory. Groups of a path are created on first use. Throws strata::error that names the path.
 class hdf5_image {
  public:
-  /// `name` is what errors call the file.
+  /// `name` is the name of the file in errors.
   explicit hdf5_image(std::string name) : name_(std::move(name)) {
     const detail::hdf5_call call;
     const detail::hdf5_handle access = detail::hdf5_memory_access();
@@ -46,24 +46,24 @@ class hdf5_image {
   void number(const std::string& path, T value) {
     array(path, {}, std::span<const T>(&value, 1));
   }
-  /// One text as an attribute of a group.
+  /// Adds one text as an attribute of a group.
   void text(const std::string& path, const char* attribute, const std::string& value) {
     const detail::hdf5_call call;
     const detail::hdf5_handle space(H5Screate(H5S_SCALAR), H5Sclose);
     const char* const at = value.c_str();
     write_attribute(path, attribute, space, &at);
   }
-  /// Several. Many long ones do not fit into an attribute, as in Keras' .h5 files: then they are an error.
+  /// Adds several texts. Many long ones do not fit into an attribute, as in Keras' .h5 files: this is an error.
   void texts(const std::string& path, const char* attribute, const std::vector<std::string>& values) {
     const detail::hdf5_call call;
     const hsize_t count = values.size();
     const detail::hdf5_handle space(H5Screate_simple(1, &count, nullptr), H5Sclose);
     std::vector<const char*> at;
     for (const std::string& value : values) at.push_back(value.c_str());
-    at.push_back(nullptr);  // HDF5 refuses to write nothing from nowhere
+    at.push_back(nullptr);  // HDF5 refuses an empty write from a null pointer
     write_attribute(path, attribute, space, at.data());
   }
-  /// The file so far.
+  /// The contents of the file so far.
   std::vector<std::byte> bytes() const {
     const detail::hdf5_call call;
     const ssize_t size = H5Fflush(file_.id(), H5F_SCOPE_LOCAL) < 0 ? -1 : H5Fget_file_image(file_.id(), nullptr, 0);

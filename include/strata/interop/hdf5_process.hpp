@@ -72,7 +72,7 @@ class process_link {
   [[nodiscard]] bool put_text(std::string_view text) const {
     return put_value(std::uint64_t(text.size())) && put(std::as_bytes(std::span(text)));
   }
-  /// A process that has read damaged bytes may say anything: no text is longer than `most`.
+  /// A process that has read damaged bytes may send anything: a text is limited to `most` bytes.
   [[nodiscard]] bool get_text(std::string& text, std::uint64_t most = std::uint64_t{1} << 28) const {
     std::uint64_t size = 0;
     if (!get_value(size) || size > most) return false;
@@ -81,14 +81,14 @@ class process_link {
   }
 };
 
-/// What is asked of the process.
+/// The requests to the process.
 enum class hdf5_question : std::uint8_t { opened, has, names_in, find_array, read, has_attribute, texts };
 enum class hdf5_number : std::uint8_t { of_float, of_double, of_int32, of_int64 };
 
 struct hdf5_request {
   hdf5_question what{};
   hdf5_number type{};
-  std::uint64_t count = 0;  // of numbers to read
+  std::uint64_t count = 0;  // elements to read
 };
 
 template <class T>
@@ -99,12 +99,12 @@ constexpr hdf5_number hdf5_number_of() {
   if constexpr (std::is_same_v<T, std::int64_t>) return hdf5_number::of_int64;
 }
 
-/// What a process may allocate. A few bytes of a file may name a text many times, or unpack to gigabytes within libhdf5.
+/// Limits allocations of a process. A few bytes of a file may refer to a text many times, or unpack to gigabytes in libhdf5.
 class memory_limit {
   rlim_t now_ = 0, own_;
 
  public:
-  /// `own`: bytes that it may take beside those of allow().
+  /// `own`: bytes that it may allocate besides those of allow().
   explicit memory_limit(rlim_t own) : own_(own) {
     std::ifstream pages("/proc/self/statm");
     if (pages >> now_) now_ *= rlim_t(::sysconf(_SC_PAGESIZE));
@@ -118,7 +118,7 @@ class memory_limit {
   }
 };
 
-/// The part of the process that reads: answers until the other one closes the link. An answer is 1 and what was asked for, or 0
+/// The reading side of the process: answers requests until the other side closes the link. An answer is 1 and the result, or 0
 /// and the text of an error.
 class hdf5_server {
   const process_link& link_;
@@ -189,7 +189,7 @@ class hdf5_server {
   template <class T>
   bool reads(const std::string& path, std::uint64_t count) const {
     const std::optional<hdf5_array> array = file_.find_array(path);
-    if (array && array->count() == count) {  // before memory is allocated; otherwise `read` says what is wrong
+    if (array && array->count() == count) {  // checked before memory is allocated; `read` reports other cases
       memory_.allow(16 * sizeof(T) * count);
       std::vector<T> numbers(static_cast<std::size_t>(count));
       file_.read(path, std::span(numbers));
@@ -200,7 +200,7 @@ class hdf5_server {
   }
 };
 
-/// The process, and this one's end of the link. Calls of several threads come one after the other.
+/// The process, and this one's end of the link. Calls of several threads are serialized.
 class hdf5_process {
   const std::string name_;
   process_link link_;
@@ -227,7 +227,7 @@ class hdf5_process {
 
   const std::string& name() const { return name_; }
 
-  /// Asks, and calls get(link), which returns whether the whole answer has come. Throws strata::error with what the process says.
+  /// Sends a request, and calls get(link), which returns whether the answer is complete. Throws the error that it sends.
   template <class Get>
   void ask(const hdf5_request& request, std::string_view path, std::string_view attribute, Get&& get) {
     const std::lock_guard lock(mutex_);
@@ -250,7 +250,7 @@ class hdf5_process {
     const bool took_long = WIFSIGNALED(status) && (WTERMSIG(status) == SIGXCPU || WTERMSIG(status) == SIGKILL);
     fail(took_long ? "damaged: libhdf5 comes to no end with it" : "damaged: libhdf5 crashes when it reads it");
   }
-  /// Returns how the process has ended, as waitpid tells it; 0 if something else has waited for it.
+  /// Returns the exit status of the process, as waitpid does; 0 if it has been collected elsewhere.
   int end() {
     link_.close();
     int status = 0;
@@ -260,7 +260,7 @@ class hdf5_process {
     return status;
   }
 
-  /// The other process. It has no files of this one, says nothing, and ends by any error of memory, or when this one ends.
+  /// Runs the other process. It has no files of this one, prints nothing, and ends at any memory error, or when this one ends.
   [[noreturn]] void serve(int socket, const std::vector<std::byte>& bytes) const {
     for (const int number : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGTRAP}) ::signal(number, SIG_DFL);
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) ::signal(number, SIG_IGN);
@@ -283,14 +283,14 @@ class hdf5_process {
     }
     ::_exit(0);
   }
-  /// The file cannot be opened: the answer to the first question.
+  /// Answers the first request if the file cannot be opened.
   static void refuse(const process_link& link, const std::string& why) {
     hdf5_request request;
     std::string path, attribute;
     if (link.get_value(request) && link.get_text(path) && link.get_text(attribute) && link.put_value(std::uint8_t{0}))
       (void)link.put_text(why);
   }
-  /// Damaged bytes may make libhdf5 go round in circles.
+  /// Limits CPU time: damaged bytes may make libhdf5 loop forever.
   static rlim_t seconds_for(std::size_t bytes) { return rlim_t(10 + bytes / 1'000'000); }
   static void close_from(int first) {
 #ifdef SYS_close_range

@@ -19,7 +19,7 @@
 
 namespace strata::detail {
 
-/// What is known of an array before it is read.
+/// The description of an array, available before it is read.
 struct hdf5_array {
   std::vector<std::uint64_t> extents;
   bool is_float = false, is_whole = false;
@@ -32,7 +32,7 @@ struct hdf5_array {
   }
 };
 
-/// See hdf5_file, whose process this runs in: libhdf5 1.10 may crash on damaged bytes.
+/// See hdf5_file, in whose process this runs: libhdf5 1.10 may crash on damaged bytes.
 class hdf5_reader {
  public:
   using array = hdf5_array;
@@ -57,7 +57,7 @@ class hdf5_reader {
     const hdf5_call call;
     return find(path).has_value();
   }
-  /// The names in a group, sorted; none if there is no such group.
+  /// The names in a group, sorted; none if the group does not exist.
   std::vector<std::string> names_in(std::string_view path) const {
     const hdf5_call call;
     std::vector<std::string> names;
@@ -72,14 +72,14 @@ class hdf5_reader {
     std::ranges::sort(names);
     return names;
   }
-  /// Empty if there is nothing at that path.
+  /// The array at that path; empty if there is none.
   std::optional<array> find_array(std::string_view path) const {
     const hdf5_call call;
     const std::optional<hdf5_handle> found = find(path);
     if (!found) return {};
     return describe(found->id(), path);
   }
-  /// All numbers of an array, converted to T; out.size() has to be their number.
+  /// Reads all elements of an array, converted to T; out.size() must be their number.
   template <class T>
   void read(std::string_view path, std::span<T> out) const {
     const hdf5_call call;
@@ -108,12 +108,12 @@ class hdf5_reader {
     if (!space || !type) damaged();
     const hssize_t count = H5Sget_simple_extent_npoints(space.id());
     std::vector<std::string> out;
-    if (count == 0) return out;  // h5py writes no texts as an array of no numbers
+    if (count == 0) return out;  // h5py writes an empty list of texts as an array without elements
     if (count < 0 || count > 1 << 20 || H5Tget_class(type.id()) != H5T_STRING) damaged();
     const bool of_any_length = H5Tis_variable_str(type.id()) > 0;
     const std::uint64_t together =
         of_any_length ? bytes_of_texts(opened.id(), type.id(), std::size_t(count)) : H5Tget_size(type.id()) * std::size_t(count);
-    if (together > bytes_)  // a text of the file may be named many times
+    if (together > bytes_)  // the file may refer to a text many times
       fail(path, text_of({"its attribute ", attribute, " names ", together, " bytes of texts in a file of ", bytes_}));
     if (of_any_length) {
       std::vector<char*> read(std::size_t(count), nullptr);
@@ -139,10 +139,10 @@ class hdf5_reader {
 
  private:
   std::string name_;
-  std::uint64_t bytes_;  // of the file
+  std::uint64_t bytes_;  // size of the file
   hdf5_handle file_;
 
-  /// Follows a path, step by step, so that each link on it is looked at.
+  /// Follows a path step by step, so that each link on it is checked.
   std::optional<hdf5_handle> find(const std::string_view whole) const {
     std::string_view path = whole;
     hdf5_handle at(H5Gopen2(file_.id(), "/", H5P_DEFAULT), H5Gclose);
@@ -162,8 +162,8 @@ class hdf5_reader {
     return at;
   }
 
-  /// The length of all texts of an attribute, before one of them is read. A conversion that changes nothing lets their
-  /// descriptors through as the file has them: a length of four bytes and an address.
+  /// The total length of the texts of an attribute, before any of them is read. A conversion to the same type returns their
+  /// descriptors as stored in the file: a length of four bytes and an address.
   static std::uint64_t bytes_of_texts(hid_t attribute, hid_t type, std::size_t count) {
     constexpr auto unchanged = [](hid_t, hid_t, H5T_cdata_t*, std::size_t, std::size_t, std::size_t, void*, void*, hid_t) {
       return herr_t{0};
@@ -214,7 +214,7 @@ class hdf5_reader {
       if (filter != H5Z_FILTER_DEFLATE && filter != H5Z_FILTER_SHUFFLE && filter != H5Z_FILTER_FLETCHER32)
         fail(path, text_of({"it is packed by filter ", int(filter), ", which is not read"}));
     }
-    if (layout == H5D_CHUNKED) {  // a chunk is unpacked as a whole, so that a large one of a small array is an attack
+    if (layout == H5D_CHUNKED) {  // a chunk is unpacked as a whole, so a large one of a small array is an attack
       std::vector<hsize_t> chunk(std::size_t(rank) + 1);
       std::uint64_t largest = 1;
       if (H5Pget_chunk(creation.id(), rank, chunk.data()) != rank) fail(path, "damaged");

@@ -1,5 +1,4 @@
-// A file that is complete or absent: it is written without a name or under another one, flushed to the disk, then put at its
-// place.
+// A file that is complete or absent: it is written unnamed or under a temporary name, flushed to the disk, then renamed.
 #pragma once
 #include <atomic>
 #include <cerrno>
@@ -22,22 +21,22 @@
 
 namespace strata::io {
 
-/// How a file that is being written is kept apart from others.
+/// How an unfinished file is kept apart from others.
 enum class unfinished_file {
-  unnamed,  // it has no name until it is complete, where the file system can do that: nothing stays if the process is killed
-  named     // .strata-<process>-<number>, locked; if the process is killed, the next that writes there removes it
+  unnamed,  // without a name until it is complete, if the file system supports that: a killed process leaves nothing
+  named     // .strata-<process>-<number>, locked; if the process is killed, the next writer in the folder removes it
 };
 
 /// What happens to a symbolic link at the path of a file that is written.
 enum class existing_link {
-  followed,  // for a path that users give: what the link leads to is replaced
-  replaced   // for a name that strata gives: the file takes the place of the link
+  followed,  // for a path given by users: the target of the link is replaced
+  replaced   // for a name chosen by strata: the file replaces the link
 };
 
 /// Call write() with the contents, then commit(). Without commit, or if anything fails, an older file at that path is unchanged.
-/// If the process is killed, nothing stays, or a temporary file that the next process that writes into the folder removes.
-/// A replaced file keeps its permissions; what is no regular file, such as /dev/null, is not replaced. All members throw
-/// strata::error with the path and the message of the system.
+/// A killed process leaves nothing, or a temporary file that the next writer in the folder removes. A replaced file keeps its
+/// permissions; anything but a regular file, such as /dev/null, is not replaced. All members throw strata::error with the path
+/// and the message of the system.
 class atomic_file {
   std::filesystem::path path_, temporary_;  // temporary_ is empty while the file has no name
   file_descriptor file_;
@@ -47,7 +46,7 @@ class atomic_file {
                        existing_link link = existing_link::followed)
       : path_(path) {
     std::error_code ignored;
-    // Link by link, because the last one may lead to a file that is not there yet.
+    // Follows the links one by one, because the target of the last one may not exist yet.
     for (int links = 0; link == existing_link::followed && std::filesystem::is_symlink(path_, ignored); ++links) {
       if (links == 40) fail_on_file("write", path, ELOOP);  // as many as Linux follows
       path_ = path_.parent_path() / std::filesystem::read_symlink(path_, ignored);
@@ -68,7 +67,7 @@ class atomic_file {
     write_all(bytes, [this](std::span<const std::byte> rest) { return os::write(file_.number(), rest.data(), rest.size()); });
   }
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  /// Writes over bytes that have been written, such as a header that counts what follows.
+  /// Overwrites bytes, such as a header that contains the size of what follows.
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
     write_all(bytes, [&](std::span<const std::byte> rest) {
       const std::size_t done = bytes.size() - rest.size();
@@ -96,7 +95,7 @@ class atomic_file {
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  /// Calls write_some(rest), which returns how many bytes it wrote or -1, until nothing is left.
+  /// Calls write_some(rest), which returns the number of bytes written or -1, until nothing is left.
   template <class F>
   void write_all(std::span<const std::byte> rest, F&& write_some) {
     const without_size_signal guard;
@@ -106,10 +105,10 @@ class atomic_file {
       rest = rest.subspan(std::size_t(n));
     }
   }
-  /// Gives the file without a name this one. False, with errno, if it exists.
+  /// Names the unnamed file. Returns false, with errno, if the name exists.
   bool name(const std::filesystem::path& to) const { return os::give_name(file_.number(), to); }
-  /// Tries names until make(name) is true, and returns it; empty, with errno, if another thing than an existing file is in the
-  /// way.
+  /// Tries names until make(name) is true, and returns that name; empty, with errno, after any failure other than an existing
+  /// file.
   template <class F>
   std::filesystem::path next_temporary(F&& make) const {
     static std::atomic<unsigned> number = 0;
@@ -128,7 +127,7 @@ class atomic_file {
       file_ = file_descriptor(os::open(path, os::to_write | os::or_made | os::must_be_new));
       if (!file_) return false;
       if ((try_lock(file_) || errno != EWOULDBLOCK) && is_still_at(file_, path)) return true;  // also where there are no locks
-      errno = EEXIST;  // another process has taken it for a stale one
+      errno = EEXIST;  // another process has removed it as stale
       return false;
     });
     if (temporary_.empty()) fail_on_file("write", path_, errno);

@@ -1,4 +1,4 @@
-// Where files go that may be made again.
+// The folder for files that can be made again.
 #pragma once
 #include <filesystem>
 #include <strata/io/os.hpp>

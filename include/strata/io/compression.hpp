@@ -5,14 +5,14 @@
 
 namespace strata::io {
 
-/// Of a whole file: "", "GZIP" and "ZLIB" of tf.io.TFRecordOptions.
+/// The compression of a whole file: "", "GZIP" and "ZLIB" of tf.io.TFRecordOptions.
 enum class compression { none, gzip, zlib };
 
 /// The windowBits argument of zlib: the largest window, 2^15, plus 16 for the header of gzip.
 constexpr int window_bits(compression format) { return format == compression::gzip ? 15 + 16 : 15; }
 
-/// How many times as long as its file decompressed data may be, unless the caller says otherwise. Deflate reaches 1032, with one
-/// byte that is repeated; tables of numbers reach about 10.
+/// The default limit for the size of decompressed data as a multiple of the size of the file. Deflate reaches 1032, with one byte
+/// that is repeated; tables of numbers reach about 10.
 inline constexpr std::uint64_t default_max_compression_ratio = 200;
 
 /// Limits beyond which a compressed file is refused.

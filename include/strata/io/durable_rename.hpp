@@ -11,7 +11,7 @@ inline std::filesystem::path folder_of(const std::filesystem::path& file) {
   return file.has_parent_path() ? file.parent_path() : std::filesystem::path(".");
 }
 
-/// Makes a rename or a new name in the folder of that file survive a crash of the machine.
+/// Flushes the folder of a file, so that a rename or a new name in it survives a crash of the machine.
 inline void flush_folder_of(const std::filesystem::path& file) {
   if (!os::flush_folder(folder_of(file))) fail_on_file("flush the directory of", file, errno);
 }

@@ -7,7 +7,7 @@
 namespace strata::io {
 
 /// Locks an open file until it is closed, also by the end of the process. Returns whether it could be locked; errno is
-/// EWOULDBLOCK if another process has locked it, and another code where the file system knows no locks.
+/// EWOULDBLOCK if another process has locked it, and another code if the file system does not support locks.
 inline bool try_lock(const file_descriptor& file) { return os::try_lock(file.number()); }
 
 /// Whether the path still leads to that open file: until it was locked, another process could remove or replace it.

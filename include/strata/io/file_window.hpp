@@ -43,7 +43,7 @@ class growing_buffer {
 /// and pipes and compressed files are read in the same way. 9 GB/s of checked records are more than later stages can use.
 class file_window {
  public:
-  /// Compressed data that expand to more than `max_compression_ratio` times the file are damaged, see most_decompressed.
+  /// Compressed data that expand beyond `max_compression_ratio` times the file count as damaged, see most_decompressed.
   void open(const std::filesystem::path& path, compression format,
             std::uint64_t max_compression_ratio = default_max_compression_ratio) {
     path_ = path;
@@ -85,9 +85,9 @@ class file_window {
   }
   /// The offset of the next byte in the (decompressed) file.
   std::uint64_t offset() const { return offset_; }
-  /// The most bytes that can follow.
+  /// An upper bound of the bytes that follow.
   std::uint64_t at_most() const { return std::max<std::uint64_t>(size_ - std::min(offset_, size_), end_ - begin_); }
-  /// What is wrong with the compressed data; "" if nothing is.
+  /// Describes damage of the compressed data; "" if there is none.
   const std::string& damage() const { return damage_; }
   const std::filesystem::path& path() const { return path_; }
 
@@ -102,7 +102,7 @@ class file_window {
   std::size_t begin_ = 0, end_ = 0;
   std::uint64_t offset_ = 0, size_ = 0;
   std::uint64_t max_compression_ratio_ = default_max_compression_ratio, bytes_on_disk_ = 0,
-                bytes_read_ = 0;  // of the compressed file
+                bytes_read_ = 0;  // bytes read from the compressed file
   bool at_end_ = false;
   std::string damage_;
 

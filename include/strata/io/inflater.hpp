@@ -30,7 +30,7 @@ class inflater {
     if (inflateInit2(stream_.get(), window_bits(format)) != Z_OK) throw_exception(std::bad_alloc());
   }
 
-  /// Decompresses from `in` to `out` until one of them is empty; both become shorter. Returns what is wrong with the data, or
+  /// Decompresses from `in` to `out` until one of them is empty; both become shorter. Returns a description of damaged data, or
   /// nullptr.
   const char* inflate(std::span<const std::byte>& in, std::span<std::byte>& out) {
     while (!in.empty() && !out.empty()) {

@@ -1,4 +1,4 @@
-// A file that one process locks while it uses what lies beside it.
+// A file that a process keeps locked while it uses the files beside it.
 #pragma once
 #include <array>
 #include <cerrno>
@@ -20,9 +20,9 @@
 
 namespace strata::io {
 
-/// Holds a lock on the file until the object ends, or the process, however that ends: the system releases the lock of a process
-/// that was killed. The file says which process on which host holds it; it is removed when the lock is released. Where the file
-/// system knows no locks, one line on standard error says so and nothing is locked; the object does not try again.
+/// Holds a lock on the file until the object is destroyed or the process ends: the system releases the lock of a killed process.
+/// The file contains the process and the host that hold it; it is removed when the lock is released. If the file system does not
+/// support locks, one line on standard error reports it and nothing is locked; the object does not try again.
 class lock_file {
   std::filesystem::path path_;
   file_descriptor file_;
@@ -36,9 +36,9 @@ class lock_file {
 
   explicit operator bool() const { return bool(file_); }
 
-  /// Waits a while for a holder that is just ending. Throws strata::error if it stays, for example "/data/backup is in use by
-  /// process 4711 on node3: give each training a folder of its own", or if the file cannot be made, or is no file but a link or a
-  /// pipe. `used` is what is shared.
+  /// Waits a while for a holder that is about to end. If the file stays locked, throws strata::error, for example "/data/backup
+  /// is in use by process 4711 on node3: give each training a folder of its own". Throws also if the file cannot be made, or is a
+  /// link or a pipe. `used` is the shared folder or file.
   void hold(const std::filesystem::path& path, const std::filesystem::path& used, std::string_view advice,
             std::chrono::milliseconds patience = std::chrono::seconds(2)) {
     if (file_ || cannot_be_locked_) return;
@@ -62,14 +62,14 @@ class lock_file {
         return;
       }
       if (!is_still_at(opened, path_)) continue;                   // its last holder has removed it meanwhile
-      if (has_second_name(opened) && os::remove(path_)) continue;  // as a copy by `cp -al` has: it stays as it is
+      if (has_second_name(opened) && os::remove(path_)) continue;  // a second name, as after `cp -al`: the copy stays as it is
       write_holder(opened);
       file_ = std::move(opened);
       return;
     }
   }
   void release() noexcept {
-    if (file_) os::remove(path_);  // while it is held, so that it is not that of the next holder
+    if (file_) os::remove(path_);  // while the lock is held, so that the file of the next holder is not removed
     file_ = {};
   }
 
@@ -78,7 +78,7 @@ class lock_file {
     const std::string text = strata::detail::text_of({"process ", os::process_id(), " on ", os::host_name()});
     const without_size_signal guard;
     os::make_empty(opened.number());
-    os::write_at(opened.number(), text.data(), text.size(), 0);  // on a full disk it is held all the same
+    os::write_at(opened.number(), text.data(), text.size(), 0);  // on a full disk the lock is held without this text
   }
   static bool has_second_name(const file_descriptor& opened) {
     os::file_status status;

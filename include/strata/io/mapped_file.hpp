@@ -22,7 +22,7 @@ class mapped_file {
     os::file_status status;
     if (!os::get_status(file.number(), status)) fail_on_file("read", path_, errno);
     const std::size_t size = static_cast<std::size_t>(status.size);
-    if (size == 0) return;  // nothing that could be mapped
+    if (size == 0) return;  // an empty file cannot be mapped
     const void* const first = os::map(file.number(), size);
     if (first == nullptr) fail_on_file("map", path_, errno);
     bytes_ = {static_cast<const std::byte*>(first), size};
@@ -40,7 +40,7 @@ class mapped_file {
   const std::filesystem::path& path() const { return path_; }
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  /// How all pages will be used. A hint: it may fail.
+  /// A hint on how all pages will be used; it may fail.
   void expect(os::mapped_use use) const noexcept {
     if (!bytes_.empty()) os::expect(address(), bytes_.size(), use);
   }

@@ -1,5 +1,4 @@
-// Opens files, and nothing that only stands in the place of one: a pipe, whose other end may never be opened, a device or a
-// folder.
+// Opens regular files only: no pipe, whose other end may never be opened, no device and no folder.
 #pragma once
 #include <algorithm>
 #include <cerrno>
@@ -42,14 +41,14 @@ inline file_descriptor open_to_read(const std::filesystem::path& path) {
   return file;
 }
 
-/// Opens a file that only strata writes, under a name that it has chosen itself, such as a lock; makes it if it is missing.
-/// Throws strata::error that names it if that fails, if it is no regular file, a symbolic link, or a second name of a file of
-/// another user, so that nothing that belongs to others can be changed through it.
+/// Opens a file that only strata writes, under a name of its own choice, such as a lock; creates it if it is missing. Throws
+/// strata::error naming the file if that fails, if it is not a regular file, if it is a symbolic link, or if it is a second name
+/// of a file of another user, so that no file of others can be changed through it.
 inline file_descriptor open_own(const std::filesystem::path& path, unsigned flags = 0) {
   return detail::open_regular(path, "write", os::to_read | os::to_write | os::or_made | os::no_link | flags);
 }
 
-/// Reads until `to` is full or the file ends; returns how many bytes. `path` is for errors.
+/// Reads until `to` is full or the file ends; returns the number of bytes. `path` is for errors.
 inline std::size_t read_some(const file_descriptor& file, std::span<std::byte> to, const std::filesystem::path& path) {
   std::size_t done = 0;
   while (done < to.size()) {
@@ -61,7 +60,7 @@ inline std::size_t read_some(const file_descriptor& file, std::span<std::byte> t
   return done;
 }
 
-/// Reads the first `most` bytes of an open file into a vector or a string, whose memory is used again. `path` is for errors.
+/// Reads the first `most` bytes of an open file into a vector or a string, whose memory is reused. `path` is for errors.
 template <class Bytes>
 void read_content(const file_descriptor& file, const std::filesystem::path& path, Bytes& bytes, std::size_t most) {
   os::file_status status;
@@ -74,7 +73,7 @@ void read_content(const file_descriptor& file, const std::filesystem::path& path
   } while (done == bytes.size() && done < most);
   bytes.resize(done);
 }
-/// The same of a file by its name. Throws strata::error as open_to_read does.
+/// The overload for a file by its name. Throws strata::error as open_to_read does.
 template <class Bytes>
 void read_content(const std::filesystem::path& path, Bytes& bytes, std::size_t most = std::numeric_limits<std::size_t>::max()) {
   read_content(open_to_read(path), path, bytes, most);
@@ -84,9 +83,9 @@ inline std::string content_of(const std::filesystem::path& path, std::size_t mos
   read_content(path, text, most);
   return text;
 }
-/// The same for what nobody else may know. Throws strata::error also if this user's file can be read or changed by others, as ssh
-/// does for a key. Who may read the file of another user is decided by that user, and who may read one on a file system without
-/// writing, such as a Secret in a container, by whoever mounts it: its mode cannot be changed here.
+/// The same for secrets. Throws strata::error also if this user's file can be read or changed by others, as ssh does for a key. A
+/// file of another user is accepted, for whose mode its owner is responsible, and so is one on a read-only file system, such as a
+/// Secret in a container: its mode cannot be changed here.
 inline std::string secret_content_of(const std::filesystem::path& path,
                                      std::size_t most = std::numeric_limits<std::size_t>::max()) {
   const file_descriptor file = open_to_read(path);

@@ -34,7 +34,7 @@ inline char** environment() {
 #endif
 }
 
-/// Calls again what a signal has interrupted.
+/// Repeats a call that a signal has interrupted.
 template <class F>
 auto uninterrupted(F&& call) {
   auto result = call();
@@ -53,14 +53,14 @@ STRATA_FUNCTION int open(const std::filesystem::path& path, unsigned flags) {
   return ::open(path.c_str(), all, 0666);
 }
 
-/// Where a process finds its own open file.
+/// The path under which a process reaches its own open file.
 inline std::string own_name(int file) { return strata::detail::text_of({"/proc/self/fd/", file}); }
 
 STRATA_FUNCTION int open_unnamed([[maybe_unused]] const std::filesystem::path& folder) {
 #ifdef O_TMPFILE
   const int file = ::open(folder.c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
   if (file < 0 || ::access(own_name(file).c_str(), F_OK) == 0) return file;
-  ::close(file);  // without /proc it could never get a name
+  ::close(file);  // without /proc it could never be named
 #endif
   return -1;
 }

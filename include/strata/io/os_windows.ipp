@@ -63,7 +63,7 @@ inline bool succeeded(int result) {
   if (result == 0) set_errno();
   return result != 0;
 }
-/// Calls again what may fail for a moment, while another program looks at a file or until a removed one is closed.
+/// Repeats a call that fails while another program has the file open, or until a removed file is closed.
 template <class F>
 auto patiently(F&& call) {
   for (int left = 50;; --left) {
@@ -79,7 +79,7 @@ inline bool is_at_folder(const std::filesystem::path& path) {
   const unsigned long attributes = ::GetFileAttributesW(path.c_str());
   return attributes != no_attributes && (attributes & is_folder) != 0;
 }
-/// Others may read, write, rename and remove it meanwhile, as on POSIX. Null, with the last error of the system, if it fails.
+/// Opens a file that others may read, write, rename and remove meanwhile, as on POSIX. Null, with the last error, on failure.
 inline void* open_handle(const std::filesystem::path& path, unsigned long access, unsigned long disposition,
                          unsigned long flags) {
   void* const handle = ::CreateFileW(path.c_str(), access, 7, nullptr, disposition, flags, nullptr);
@@ -105,7 +105,7 @@ STRATA_FUNCTION int open_unnamed(const std::filesystem::path&) { return errno = 
 STRATA_FUNCTION bool give_name(int, const std::filesystem::path&) { return errno = ENOTSUP, false; }
 STRATA_FUNCTION bool close(int file) { return ::_close(file) == 0; }
 
-/// No call takes more at once.
+/// The most bytes that are passed to one call.
 inline unsigned long at_most(std::size_t bytes) { return static_cast<unsigned long>(std::min(bytes, std::size_t{1} << 30)); }
 
 STRATA_FUNCTION std::ptrdiff_t read(int file, void* to, std::size_t bytes) { return ::_read(file, to, at_most(bytes)); }
@@ -113,7 +113,7 @@ STRATA_FUNCTION std::ptrdiff_t write(int file, const void* from, std::size_t byt
   return ::_write(file, from, at_most(bytes));
 }
 
-/// Reads or writes from a byte on. The system then goes on there, so the former place is restored.
+/// Reads or writes at an offset. The system also moves the file position, which is therefore restored.
 template <class F>
 std::ptrdiff_t at_offset(int file, std::uint64_t offset, F&& call) {
   constexpr unsigned long end_of_file = 38;
@@ -162,7 +162,7 @@ inline bool get_status_of_path(const std::filesystem::path& path, unsigned long 
 STRATA_FUNCTION bool get_status(int file, file_status& status) { return get_status_of_handle(handle_of(file), status); }
 STRATA_FUNCTION bool get_status(const std::filesystem::path& path, file_status& status) {
   std::error_code unknown;
-  if (!get_status_of_path(path, 0x02200000, status)) return false;  // also of a folder, and of a link itself
+  if (!get_status_of_path(path, 0x02200000, status)) return false;  // with flags that also open a folder, or a link itself
   if (std::filesystem::is_symlink(path, unknown)) status.type = file_type::link;
   return true;
 }
@@ -172,7 +172,7 @@ STRATA_FUNCTION bool get_status_of_target(const std::filesystem::path& path, fil
 STRATA_FUNCTION void set_permissions(int, unsigned) {}
 STRATA_FUNCTION int is_open_to_others(int) { return 0; }
 
-/// Locks a byte where no file has one: others could not read bytes that are locked.
+/// Locks a byte beyond the end of any file: others could not read locked bytes.
 STRATA_FUNCTION bool try_lock(int file) {
   const bool locked = succeeded(::LockFile(handle_of(file), 0, 0x7FFFFFFF, 1, 0));
   if (!locked && ::GetLastError() == lock_violation) errno = EWOULDBLOCK;
@@ -184,14 +184,14 @@ STRATA_FUNCTION bool rename(const std::filesystem::path& from, const std::filesy
   return succeeded(patiently([&] { return ::MoveFileExW(from.c_str(), to.c_str(), replace_existing | write_through); }));
 }
 STRATA_FUNCTION bool remove(const std::filesystem::path& path) { return succeeded(::DeleteFileW(path.c_str())); }
-STRATA_FUNCTION bool flush_folder(const std::filesystem::path&) { return true; }  // rename does
+STRATA_FUNCTION bool flush_folder(const std::filesystem::path&) { return true; }  // rename flushes it
 
 STRATA_FUNCTION void* map(int file, std::size_t bytes) {
   constexpr unsigned long only_read = 2, to_be_read = 4;
   void* const mapping = ::CreateFileMappingW(handle_of(file), nullptr, only_read, 0, 0, nullptr);
   void* const first = mapping != nullptr ? ::MapViewOfFile(mapping, to_be_read, 0, 0, bytes) : nullptr;
   if (first == nullptr) set_errno();
-  if (mapping != nullptr) ::CloseHandle(mapping);  // the view keeps it
+  if (mapping != nullptr) ::CloseHandle(mapping);  // the view keeps the mapping
   return first;
 }
 STRATA_FUNCTION void unmap(void* first, std::size_t) { ::UnmapViewOfFile(first); }
@@ -207,7 +207,7 @@ STRATA_FUNCTION std::filesystem::path path_in_environment(const char* name) {
 STRATA_FUNCTION long process_id() { return ::_getpid(); }
 STRATA_FUNCTION std::string host_name() { return strata::detail::environment_variable("COMPUTERNAME"); }
 
-/// What watch_signal has set. The system forgets a handler when it calls it.
+/// The state of watch_signal. The system resets a handler when it calls it.
 struct watched_signal {
   void (*note)(int) = nullptr;
   bool only_once = false;
@@ -226,7 +226,7 @@ STRATA_FUNCTION std::function<void()> watch_signal(int signal, void (*note)(int)
 }
 
 STRATA_FUNCTION std::pair<int, std::string> run_program(std::vector<std::string> words) {
-  std::vector<std::wstring> quoted;  // because the program gets one line, which it splits
+  std::vector<std::wstring> quoted;  // the program receives one line, which it splits
   std::vector<const wchar_t*> arguments;
   const auto wide = [](const std::string& word) {
     return std::filesystem::path(std::u8string(word.begin(), word.end())).wstring();

@@ -24,7 +24,7 @@
 
 namespace strata {
 
-/// Types of numbers, under the names that the files use. A tensor of an unknown type can be left alone, but not be read.
+/// Element types, under the names that the files use. A tensor of an unknown type can be skipped, but not read.
 enum class dtype : std::uint8_t {
   BOOL,
   U8,
@@ -73,7 +73,7 @@ inline constexpr dtype_info dtypes[] = {
 }  // namespace detail
 
 constexpr const char* name_of(dtype t) { return detail::dtypes[std::size_t(t)].name; }
-/// Bytes of one number.
+/// Bytes of one element.
 constexpr std::size_t size_of(dtype t) { return detail::dtypes[std::size_t(t)].size; }
 
 /// The dtype of a C++ type.
@@ -88,7 +88,7 @@ constexpr dtype dtype_of() {
   return std::is_signed_v<T> ? of_signed[log2] : of_unsigned[log2];
 }
 
-/// Extents of any rank; one number is {}.
+/// Extents of any rank; {} is a scalar.
 using tensor_extents = std::vector<std::uint64_t>;
 
 /// An array to be written. It does not own the bytes.
@@ -98,7 +98,7 @@ struct safetensor {
   tensor_extents extents;
   std::span<const std::byte> bytes;
 
-  /// From a vector, an array, a span, ...
+  /// Refers to the elements of a vector, an array, a span, ...
   template <std::ranges::contiguous_range R>
     requires std::ranges::borrowed_range<R>
   static safetensor of(std::string name, tensor_extents extents, R&& values) {
@@ -111,7 +111,7 @@ using safetensors_metadata = std::map<std::string, std::string>;
 namespace detail {
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
-/// Bytes of such an array, or false if they do not fit in 64 bits.
+/// Computes the bytes of such an array; false if they do not fit in 64 bits.
 inline bool count_bytes(const tensor_extents& extents, dtype type, std::uint64_t& bytes) {
   bytes = size_of(type);
   bool overflow = false;
@@ -122,7 +122,7 @@ inline bool count_bytes(const tensor_extents& extents, dtype type, std::uint64_t
 inline constexpr std::uint64_t max_safetensors_header = 100'000'000;  // as the reference implementation has it
 }  // namespace detail
 
-/// Writes all tensors at once, or leaves an older file as it was. Wide numbers come first, so that all are aligned.
+/// Writes all tensors at once, or leaves an older file as it was. Wide elements come first, so that all are aligned.
 /// Throws strata::error naming file and tensor: a name twice, bytes that do not match the extents, text that is not UTF-8.
 inline void write_safetensors(const std::filesystem::path& path, std::span<const safetensor> tensors,
                               const safetensors_metadata& metadata = {}, io::existing_link link = io::existing_link::followed) {
@@ -179,7 +179,7 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
   file.commit();
 }
 
-/// A safetensors file that is open for reading. The header is checked at once and completely; numbers are read when asked for.
+/// A safetensors file that is open for reading. The whole header is checked when the file is opened; elements are read on demand.
 /// All members throw strata::error that names the file, and the tensor if there is one.
 class safetensors_file {
  public:
@@ -209,7 +209,7 @@ class safetensors_file {
 
   const std::filesystem::path& path() const { return path_; }
   const safetensors_metadata& metadata() const { return metadata_; }
-  /// By name.
+  /// The entries, sorted by name.
   std::span<const entry> entries() const { return entries_; }
   const entry* find(std::string_view name) const {
     const auto at = std::ranges::lower_bound(entries_, name, {}, &entry::name);
@@ -223,7 +223,7 @@ class safetensors_file {
         {"there is no tensor ", detail::quoted(name), names.empty() ? "" : ", but ", detail::first_names(names)}));
   }
 
-  /// The numbers of a tensor, which must be of type T and fill `out`.
+  /// Reads the elements of a tensor, which must be of type T and fill `out`.
   template <class T>
   void read(const entry& e, std::span<T> out) const {
     if (e.type != dtype_of<T>())
@@ -270,8 +270,8 @@ class safetensors_file {
     }
   }
 
-  /// Reads the descriptions one at a time and discards each: the parser looks through all members of the header that it keeps
-  /// whenever an object ends. It would also take the last of two equal names for the only one.
+  /// Reads the descriptions one at a time and discards each: whenever an object ends, the parser traverses all members of the
+  /// header that it keeps, and of two members with equal names it would keep only the last.
   void read_header(const std::string& text, std::uint64_t begin) {
     using json = nlohmann::json;
     if (text.empty() || text[0] != '{') fail("the header does not start with '{': not a safetensors file");

@@ -13,8 +13,8 @@
 
 namespace strata::io {
 
-/// Of snapshot.safetensors, in its folder: snapshot.previous.safetensors, the one before; snapshot.new.safetensors, which is
-/// being written; snapshot.damaged.safetensors, which could not be read; and snapshot.lock, which the training holds.
+/// The files beside snapshot.safetensors: snapshot.previous.safetensors, the one before; snapshot.new.safetensors, which is being
+/// written; snapshot.damaged.safetensors, which could not be read; and snapshot.lock, which the training holds.
 ///
 /// A new version is written completely as unfinished(), then replace() makes it the newest. A version that is damaged never takes
 /// the place of the one before: recover() sets it aside. So whenever the process is killed, and again while it is restored, a
@@ -35,19 +35,19 @@ class snapshot_files {
   std::filesystem::path unfinished() const { return beside("new"); }
   std::filesystem::path damaged() const { return beside("damaged"); }
 
-  /// Throws strata::error if another training holds them; `used` is what it is told to be in use.
+  /// Throws strata::error if another training holds the lock; `used` is named in that error.
   void hold(lock_file& lock, const std::filesystem::path& used) const {
     lock.hold(newest_.parent_path() / (newest_.stem().string() + ".lock"), used, "give each training a folder of its own");
   }
 
   struct recovered {
     std::filesystem::path file{};  // the newest that is whole; empty: there is none
-    std::string damages{};         // of newer ones
+    std::string damages{};         // damages of newer versions
   };
   /// Finds the newest version that is whole. Removes the unfinished version, unless it is a folder with something in it. If the
   /// newest is damaged and the one before is whole, it renames the newest to damaged(), where it replaces an older damaged one;
-  /// if both are damaged, they stay. `damage_of(file)` says what is wrong with a file that exists, in a sentence; "" if nothing
-  /// is.
+  /// if both are damaged, they stay. `damage_of(file)` returns a sentence about the damage of an existing file; "" if there is
+  /// none.
   template <class F>
   recovered recover(F&& damage_of) {
     remove_unfinished();
@@ -60,7 +60,7 @@ class snapshot_files {
         result.damages += strata::detail::text_of({result.damages.empty() ? "" : ", and ", damage});
         continue;
       }
-      if (!result.damages.empty()) {  // otherwise the next version would replace the good one by the damaged one
+      if (!result.damages.empty()) {  // otherwise replace() would replace the good version by the damaged one
         remove(damaged());
         rename_durably(newest_, damaged());
       }
@@ -70,14 +70,14 @@ class snapshot_files {
     return result;
   }
 
-  /// The unfinished version is complete and becomes the newest, which becomes the one before.
+  /// Replaces the newest version by the unfinished one, which is complete. The newest becomes the previous one.
   void replace() {
     if (!os::rename(newest_, previous()) && errno != ENOENT) fail_on_file("write", previous(), errno);
     rename_durably(unfinished(), newest_);
   }
 
   void remove_unfinished() noexcept { remove(unfinished()); }
-  /// After the training has ended in good order.
+  /// Removes all versions after the training has ended normally.
   void remove_all() noexcept {
     for (const std::filesystem::path& file : {unfinished(), previous(), newest_}) remove(file);
   }

@@ -22,7 +22,7 @@ inline std::string temporary_name(long process, unsigned number) {
   return strata::detail::text_of({".strata-", process, '-', number});
 }
 
-/// Whether temporary_name makes such a name. Any other name, such as .strata-settings.json, is not strata's.
+/// Whether the name has the form of temporary_name. Any other name, such as .strata-settings.json, is not strata's.
 inline bool is_temporary_name(std::string_view name) {
   constexpr std::string_view beginning = ".strata-";
   if (!name.starts_with(beginning)) return false;
@@ -37,13 +37,13 @@ inline bool is_temporary_name(std::string_view name) {
   return take_number() && name.empty();
 }
 
-/// Removes the temporary files in the folder that no process holds a lock on. Looks once per process and folder.
+/// Removes the unlocked temporary files in the folder. Runs once per process and folder.
 inline void remove_stale_temporaries(const std::filesystem::path& folder) {
   static std::mutex mutex;
   static std::vector<std::filesystem::path> seen;
   static long process = 0;
   {
-    const std::unique_lock lock(mutex, std::try_to_lock);  // a thread that does not exist after a fork may have it
+    const std::unique_lock lock(mutex, std::try_to_lock);  // after a fork, a thread that no longer exists may hold it
     if (!lock) return;
     if (std::exchange(process, os::process_id()) != os::process_id()) seen.clear();
     if (std::find(seen.begin(), seen.end(), folder) != seen.end()) return;

@@ -1,12 +1,12 @@
-// The width of a terminal. Apart from os.hpp: each program prints, and few open files.
+// The width of a terminal. Separate from os.hpp: each program prints, but few open files.
 #pragma once
 #include <optional>
 #include <strata/base/linkage.hpp>
 
 namespace strata::io {
 
-/// Columns of the terminal that a file descriptor is, if its lines can be written again; 0 if their number is not known. Nothing
-/// if it is not a terminal.
+/// Columns of the terminal behind a file descriptor, if its lines can be rewritten; 0 if the number is not known. Empty if it is
+/// not a terminal.
 std::optional<int> terminal_columns(int file);
 
 }  // namespace strata::io

@@ -36,7 +36,7 @@ class unzipped_file {
     if (zipped_) inflater_.emplace(compression::gzip);
   }
 
-  /// Reads n bytes, or fewer at the end of the file. Returns how many.
+  /// Reads n bytes, or fewer at the end of the file. Returns the number of bytes read.
   std::size_t read_some(void* to, std::size_t n) {
     const std::span<std::byte> all(static_cast<std::byte*>(to), n);
     const std::size_t done = zipped_ ? inflate(all) : io::read_some(file_, all, path_);
@@ -59,13 +59,13 @@ class unzipped_file {
     throw_error({path_.string(), ": byte ", offset, zipped_ ? " of the decompressed data: " : ": ", what});
   }
   std::size_t bytes_on_disk() const { return bytes_on_disk_; }
-  /// Throws strata::error if the data may not have so many bytes.
+  /// Throws strata::error if so many bytes would exceed the limit of decompressed data.
   void allow(std::uint64_t bytes) const {
     if (!zipped_ || bytes <= most_decompressed(bytes_on_disk_, max_compression_ratio_)) return;
     fail(strata::detail::text_of({"the data are more than ", max_compression_ratio_, " times as long as the file of ",
                                   bytes_on_disk_, " bytes, which max_compression_ratio forbids"}));
   }
-  /// The most bytes that can follow: deflate makes at most 1032 of one.
+  /// An upper bound of the bytes that follow: deflate expands a byte to at most 1032.
   std::uint64_t at_most() const {
     return zipped_ ? 1032 * std::uint64_t{bytes_on_disk_} : bytes_on_disk_ - std::min(offset_, bytes_on_disk_);
   }

@@ -11,7 +11,7 @@
 
 namespace strata::io {
 
-/// While it lives, a write beyond the process' limit of file sizes (ulimit -f) fails with EFBIG. Otherwise the system would end
+/// For its lifetime, a write beyond the process' limit of file sizes (ulimit -f) fails with EFBIG. Otherwise the system would end
 /// the process with SIGXFSZ. Keeps errno.
 class without_size_signal {
 #ifdef SIGXFSZ

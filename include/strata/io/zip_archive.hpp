@@ -57,7 +57,7 @@ class zip_archive {
   }
 
   const std::filesystem::path& path() const { return path_; }
-  /// In the order of the archive.
+  /// Names in the order of the archive.
   const std::vector<std::string>& names() const { return names_; }
 
   /// Member `index` of names().

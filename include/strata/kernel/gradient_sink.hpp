@@ -1,4 +1,4 @@
-// How a kernel passes on gradients that it does not store.
+// The interface through which a kernel passes on gradients that it does not store.
 #pragma once
 
 namespace strata {
@@ -25,8 +25,8 @@ struct gradient_sink {
   /// The gradient of a matrix as its factors: the sum over n of x[n * rows + k] * dz[n * columns + j] at (k, j).
   void (*take_product)(void* context, int parameter, const T* x, const T* dz, int count, int rows, int columns);
 
-  /// Whether the factors are worth more than the product: few samples, so that the optimizer can multiply while it updates, and
-  /// whole vectors in each row.
+  /// Whether to pass factors instead of the product: for few samples, so that the optimizer can multiply while it updates, and
+  /// rows of whole vectors.
   static constexpr bool wants_product(int count, int columns) { return count <= 8 && columns % alignment == 0; }
 };
 

@@ -22,7 +22,7 @@ struct fused {};
 ///   `forward(const operands<T>&)`, `backward(const operands<T>&)`
 ///   `forward_backward(const operands<T>&)`  forward, then backward, of a group with a loss, optional
 ///   `backward_into(const operands<T>&, const gradient_sink<T>&)`  backward that stores no weight gradients, optional
-///   `infer(const operands<T>&)`           where inference differs from forward
+///   `infer(const operands<T>&)`           if inference differs from forward
 ///   `derive(const T* const* w, T* derived)`  rebuilds other layouts of the weights; runs after each update
 ///   `prepare(const operands<T>&, bool trains)`  makes `operands::prepared` for all calls with so many samples and leaves, before
 ///                                         the first of them and never within a step. trains: backward follows. Optional, for
@@ -38,12 +38,12 @@ struct fused {};
 template <class Backend, class Operation, class Precision, shape... In>
 struct kernel;
 
-/// What a kernel does at one of its ends, where a precision rounds numbers, for example to bfloat16. The plan makes an array
-/// narrow, and its gradient, too, where both ends can have it so and nothing is lost: one of them rounds the values, and one of
-/// them the gradients. Two numbers of a narrow array take up the memory of one.
+/// How a kernel treats one of its ends, if a precision rounds elements, for example to bfloat16. The plan stores an array, and
+/// its gradient, as a narrow array if both ends support it and nothing is lost: one of them rounds the values, and one of them
+/// the gradients. Two elements of a narrow array take up the memory of one.
 struct narrow_end {
   bool is_possible = false;
-  bool rounds_values = false, rounds_gradients = false;  // before it stores them, or as soon as it has read them
+  bool rounds_values = false, rounds_gradients = false;  // before storing, or right after reading
 };
 
 /// Defaults of a kernel's constants.
@@ -60,13 +60,13 @@ struct kernel_defaults {
   static constexpr int part_of_output = 0;
   /// Whether backward reads the input or the output. The plan keeps the memory of these until then.
   static constexpr bool reads_input = true, reads_output = false;
-  /// Of the only input, and of the output.
+  /// The ends at the only input and at the output.
   static constexpr narrow_end input_end{}, output_end{};
   /// For a chain with a whole-batch operation inside, which can be fused in inference only: the kernel has only `infer`.
   static constexpr bool only_infers = false;
 };
 
-/// The leaves of a call, for devices that compute several at once: leaf l has those of the samples [l * capacity,
+/// The leaves of a call, for devices that compute several at once: leaf l has the samples [l * capacity,
 /// (l + 1) * capacity) that exist. Its weight gradients lie `gradient_stride` elements after those of leaf l - 1, and the doubles
 /// that it adds to `sums_stride` after.
 struct leaves_of_call {
@@ -77,7 +77,7 @@ struct leaves_of_call {
 template <class T>
 class rank_exchange;
 
-/// The memory of one call: `count` samples of one micro-batch, row after row. A null pointer: this result is not needed.
+/// The memory of one call: `count` samples of one micro-batch, row after row. A null pointer means that a result is not needed.
 template <class T>
 struct operands {
   int count = 0;
@@ -92,22 +92,22 @@ struct operands {
   T* dw[max_group_parameters] = {};
   bool adds_dw = false;  // false: first micro-batch, the kernel stores
 
-  const void* prepared = nullptr;  // what `prepare` has made; null where the kernel has none, or where it returned null
+  const void* prepared = nullptr;  // result of `prepare`; null if the kernel has none, or if it returned null
   T* saved = nullptr;              // written forward, read backward
   T* scratch = nullptr;
-  double* statistics = nullptr;                // of this leaf while collecting (add to them), of the whole batch afterwards
-  const double* statistics_of_leaf = nullptr;  // then those of this leaf
+  double* statistics = nullptr;                // while collecting: sums of this leaf, to be added to; afterwards of the batch
+  const double* statistics_of_leaf = nullptr;  // afterwards the sums of this leaf
   double total = 0;                            // samples in the whole global batch
   leaves_of_call leaves{};                     // the host computes one leaf, or a part of it, in a call
-  rank_exchange<T>* ranks = nullptr;           // that divide the layer
+  rank_exchange<T>* ranks = nullptr;           // the ranks that divide the layer
 
-  philox random{};                    // of this (seed, step, operation)
-  const philox* random_at = nullptr;  // the same in memory of a device, for kernels that are launched again in other steps
+  philox random{};                    // generator for this (seed, step, operation)
+  const philox* random_at = nullptr;  // the same in device memory, for kernels that are launched again in other steps
   std::int64_t first_sample = 0;      // position of sample 0 in the global batch: an index for `random`
 
   const std::int32_t* labels = nullptr;  // for the loss: one class per sample, or
   const T* targets = nullptr;            // one row of targets per sample
-  const T* weights = nullptr;            // of the loss of each sample, and of its gradient; null: 1
+  const T* weights = nullptr;            // weight of the loss and gradient of each sample; null: 1
   double* loss = nullptr;                // the loss adds (sum, count); null: prediction, without labels
 };
 
@@ -123,7 +123,7 @@ struct kernel_call<Queue, Arguments...> {
 };
 }  // namespace detail
 
-/// A member of a kernel as a function pointer. A queue that is empty, such as that of the host, is not passed.
+/// The type of a pointer to a member function of a kernel. An empty queue, such as that of the host, is not passed.
 template <class Queue, class... Arguments>
 using kernel_call = typename detail::kernel_call<Queue, Arguments...>::type;
 
@@ -149,7 +149,7 @@ struct kernel_code {
   std::shared_ptr<const void> (*prepare)(Queue, const operands<T>&, bool) = nullptr;
 };
 
-/// Whether a kernel has the functions that it must have.
+/// Whether a kernel has all required functions.
 template <class K, class T, class Queue>
 inline constexpr bool has_passes = K::only_infers || requires(kernel_code<T, Queue> c) {
   c.forward = &K::forward;
@@ -177,14 +177,14 @@ constexpr kernel_code<T, Queue> make_code() {
   }
   return c;
 }
-/// Without Trains it has what predictions need.
+/// The table entry of a kernel; without Trains only the functions that predictions need.
 template <class K, class T, class Queue = host_device::queue, bool Trains = true>
 inline constexpr kernel_code<T, Queue> code_of = make_code<K, T, Queue, Trains>();
 
 template <class Backend, class Operation, class Precision, shape... In>
 concept has_kernel = requires { sizeof(kernel<Backend, Operation, Precision, In...>); };
 
-/// The kernel of the backend; otherwise that of its base (`using base = ...`); void if neither has one.
+/// The kernel of the backend; otherwise that of its base backend (`using base = ...`); void if neither has one.
 template <class Backend, class Operation, class Precision, shape... In>
 struct find_kernel {
   using type = void;

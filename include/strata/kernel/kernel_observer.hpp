@@ -1,4 +1,4 @@
-// What sees every kernel call of a training step: a profiler, or a search for the first number that is not finite.
+// The interface of observers of kernel calls of training steps: a profiler, or a search for elements that are not finite.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,17 +11,17 @@ enum class pass_direction { forward, backward };
 
 /// One call of a kernel, for the samples [first_sample, first_sample + count) of the global batch.
 struct observed_call {
-  int group;  // of the plan for training
+  int group;  // index in the plan for training
   pass_direction direction;
   int count;
   std::int64_t first_sample;
-  bool collects = false;  // it adds up statistics for a whole-batch operation, whose output and gradients come later
+  bool collects = false;  // accumulates statistics for a whole-batch operation, whose output and gradients follow later
 };
 
-/// Reads the numbers of a call where they are. is_narrow: see narrow_end.
+/// Reads elements of a call in the memory of their device. is_narrow: see narrow_end.
 class number_reader {
  public:
-  /// The index of the first number that is not finite; size, if all are.
+  /// The index of the first element that is not finite; `size` if all are finite.
   virtual std::size_t first_not_finite(const void* numbers, std::size_t size, bool is_narrow) const = 0;
   virtual double number(const void* numbers, std::size_t i, bool is_narrow) const = 0;
 
@@ -36,20 +36,20 @@ class number_reader {
 struct observed_numbers {
   const void *input[max_inputs] = {}, *output = nullptr, *parameter[max_group_parameters] = {};
   const void *input_gradient[max_inputs] = {}, *parameter_gradient[max_group_parameters] = {};
-  leaves_of_call leaves{};                                   // gradients of parameters: those of each leaf
-  const number_reader* reader = nullptr;                     // null: they are in memory of the host
+  leaves_of_call leaves{};                                   // parameter gradients, one set per leaf
+  const number_reader* reader = nullptr;                     // null: the arrays are in host memory
   bool has_narrow_input = false, has_narrow_output = false;  // has_narrow_input: also the gradient of the input
 };
 
-/// Its members are called by the threads that compute, several at once, before and after each kernel of a training step. Where
-/// the device has a queue, `ended` is called when the queue is empty, and numbers are addresses of the device.
+/// Called concurrently by the threads that compute, before and after each kernel of a training step. If the device has a queue,
+/// `ended` is called when the queue is empty, and the pointers are device addresses.
 class kernel_observer {
  public:
   virtual void begins(const observed_call&) = 0;
   virtual void ended(const observed_call&, const observed_numbers&) = 0;
-  /// Whether it reads gradients of parameters, so that each has to be stored before the update.
+  /// Whether the observer reads parameter gradients, so that each must be stored before the update.
   virtual bool reads_gradients() const = 0;
-  /// Whether it reads numbers by their number_reader, where there is one, and so can read those of a device.
+  /// Whether the observer reads elements through number_reader if there is one, and so supports devices.
   virtual bool reads_devices() const { return false; }
 
  protected:
@@ -59,7 +59,7 @@ class kernel_observer {
 };
 
 namespace detail {
-/// Several observers, as one.
+/// Combines several observers into one.
 class kernel_observers final : public kernel_observer {
   std::vector<kernel_observer*> all_;
 

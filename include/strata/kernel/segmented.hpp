@@ -4,13 +4,13 @@
 
 namespace strata {
 
-/// Whether a backend computes activations again where they would take too much memory: fits_in.
+/// Whether a backend recomputes activations to save memory: fits_in.
 template <class Backend>
 concept bounds_activations = requires { Backend::most_bytes; };
 
-/// segmented<cpu>: a training plan is cut into segments of whole layers, each of at least so many elements of trained parameters.
-/// So gradients, and parameters that come from other processes, need memory for a few segments instead of all layers. The
-/// activations of all samples of a leaf are kept. Bits do not depend on it. zero<2> and zero<3> compute in this way.
+/// segmented<cpu>: a training plan is cut into segments of whole layers, each with at least LeastElements trained elements. So
+/// gradients, and parameters that come from other processes, need memory for a few segments instead of all layers. The
+/// activations of all samples of a leaf are kept. The bits are those of an uncut plan. zero<2> and zero<3> use it.
 template <class Backend, long LeastElements = 1L << 18>
 struct segmented {
   static_assert(!bounds_activations<Backend>, "zero<2> and zero<3> keep all activations, so fits_in does not go with them");
@@ -25,7 +25,7 @@ template <class Backend, long LeastElements, class Operation, class Precision, s
 struct kernel<segmented<Backend, LeastElements>, Operation, Precision, In...>
     : find_kernel<Backend, Operation, Precision, In...>::type {};
 
-/// Whether a backend cuts its training plans.
+/// Whether a backend cuts its training plans into segments.
 template <class Backend>
 concept cuts_plans = requires { Backend::least_elements; };
 
@@ -41,7 +41,7 @@ struct whole_backend<Backend> {
 };
 }  // namespace detail
 
-/// The same backend, whose plans are neither cut nor computed again.
+/// The same backend without cut plans and recomputation.
 template <class Backend>
 using whole_backend_of = typename detail::whole_backend<Backend>::type;
 

@@ -22,7 +22,7 @@ struct elementwise_function : keeps_shape {
 
 // Names, formulas and defaults are those of keras.activations: https://keras.io/api/layers/activations
 
-/// x: the identity. activation<linear> at the end of a network says that its predictions go to the loss as they are.
+/// x: the identity. activation<linear> at the end of a network declares that its predictions are passed to the loss unchanged.
 struct linear : detail::keeps_shape {
   static constexpr auto name = "linear";
   static constexpr operation_traits traits{.is_view = true};

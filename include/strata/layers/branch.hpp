@@ -14,7 +14,7 @@ struct branch {};
 ///   `join`        the operation; its `output_shape` takes the shapes of all branches
 ///   `operations`  type_list<join>
 ///   `name`, `class_name`  as for every layer
-///   `branches`    optional: a type_list of branches, where these are not the arguments
+///   `branches`    optional: a type_list of branches, if these are not the arguments
 ///   `why(first, last)`  optional: the reason why the branches do not go together, of the shapes of the first and the last one
 template <class L>
 concept join_layer = requires { typename L::join; };

@@ -33,7 +33,7 @@ struct transposed_conv_settings {
     return {enlarged(in[0], kernel_height, stride_height, dilation_height, same),
             enlarged(in[1], kernel_width, stride_width, dilation_width, same), filters};
   }
-  /// The convolution from the output to the input: its input gradient is what the layer computes, with the same kernel.
+  /// The convolution from the output to the input: the layer computes its input gradient, with the same kernel.
   constexpr conv_settings backwards(shape in) const {
     return {in[2], kernel_height, kernel_width, stride_height, stride_width, dilation_height, dilation_width, 1, same, false};
   }

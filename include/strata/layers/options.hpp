@@ -197,7 +197,7 @@ concept activation_operation = operation<O> && requires { typename O::is_activat
 
 template <class O, class Settings>
 concept configures = requires(Settings& s) { O::configure(s); };
-/// The option is known, but its value makes no sense.
+/// A known option whose value is invalid.
 template <class O>
 concept refused_option = requires { O::refusal; };
 template <class O>
@@ -208,8 +208,8 @@ inline constexpr reason a_layer_takes_one_activation{
     "a layer takes one activation: write the second one as activation<...> after it"};
 inline constexpr reason the_layer_takes_no_activation{"the layer takes no activation: write activation<...> after it"};
 
-/// Base of layers with options. A layer knows an option that configures its settings, and an activation if the settings
-/// declare `using takes_activation = void`. The network reports a wrong option, because it knows the layer's index.
+/// Base of layers with options. A layer takes an option that configures its settings, and an activation if the settings declare
+/// `using takes_activation = void`. The network reports a wrong option, because it has the layer's index.
 template <class Settings, class... Options>
 struct layer_options {
  private:
@@ -224,7 +224,7 @@ struct layer_options {
     }
     return -1;
   }
-  /// What an option says about itself, if its layer knows it.
+  /// The reason that an option gives for its invalid value, if its layer takes the option.
   template <class O>
   static constexpr const reason* why_refused() {
     if constexpr (refused_option<O> && configures<O, Settings>)

@@ -19,7 +19,7 @@ struct residual {
   using operations = type_list<join>;
   using branches = type_list<branch<Items...>, branch<>>;
 
-  /// Why the items do not go with their input.
+  /// The reason why the shape of the items differs from that of their input.
   static constexpr const reason& why(shape made, shape input) {
     if (made.rank() != 3 || input.rank() != 3) return residual_keeps_the_shape;
     return made[0] != input[0] || made[1] != input[1] ? residual_keeps_height_and_width_use_same_padding

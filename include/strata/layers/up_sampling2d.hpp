@@ -27,7 +27,7 @@ struct blended_pixel {
 
   /// The input pixel that contains output pixel `to`.
   static constexpr blended_pixel nearest(int to, int size) { return {to / size, to / size, 0}; }
-  /// The two between whose centres its centre lies; beyond the outermost centres, the outermost pixel.
+  /// The two input pixels whose centres enclose its centre; beyond the outermost centres, the outermost pixel.
   static constexpr blended_pixel bilinear(int to, int size, int pixels) {
     const int steps = 2 * to + 1 - size, low = steps < 0 ? -1 : steps / (2 * size);  // in units of half an output pixel
     return {low < 0 ? 0 : low, low + 1 < pixels ? low + 1 : low, double(steps - low * 2 * size) / (2 * size)};
@@ -72,8 +72,7 @@ struct bilinear_interpolation {
   }
 };
 
-/// in: (H, W, C)  out: (Size * H, Size * W, C).  Options: bilinear_interpolation,
-/// sampling_size.
+/// in: (H, W, C)  out: (Size * H, Size * W, C).  Options: bilinear_interpolation, sampling_size.
 /// https://keras.io/api/layers/reshaping_layers/up_sampling2d
 template <int Size = 2, class... Options>
 struct up_sampling2d : layer_options<up_sampling_settings, Options...> {

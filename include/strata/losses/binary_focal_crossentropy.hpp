@@ -68,7 +68,7 @@ struct binary_focal_crossentropy : layer_options<binary_focal_settings, Options.
       else
         return detail::spread_over<M>(1);
     }
-    /// By the prediction.
+    /// The derivative of p by the prediction.
     constexpr V slope_of_p() const {
       if constexpr (settings.from_logits)
         return p * (one - p);

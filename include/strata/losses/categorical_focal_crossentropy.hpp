@@ -31,7 +31,7 @@ struct categorical_focal_crossentropy : layer_options<categorical_focal_settings
     return detail::shape_for_focal(settings, detail::shape_of_classes(in));
   }
 
-  /// One class: its probability p, log p, and 0 where p is clamped, so that it has no gradient; else 1.
+  /// A class with probability p, and log p; the last member is 0 if p is clamped, so that it has no gradient, else 1.
   template <class M>
   struct class_term {
     using T = typename M::number;
@@ -44,12 +44,12 @@ struct categorical_focal_crossentropy : layer_options<categorical_focal_settings
       const V unless_above = p < share ? V{} : one;
       return {p, M::log(p), p > share ? V{} : unless_above};
     }
-    /// What it adds to the loss.
+    /// Its contribution to the loss.
     constexpr V value(V target) const {
       const V y = -T(alpha) * target * detail::power<M>(T(1) - p, gamma) * log_p;
       return target == V{} ? V{} : y;  // zero times infinity would be nan
     }
-    /// p times the derivative of that by p.
+    /// p times the derivative of value() by p.
     constexpr V slope(V target) const {
       const V of_weight = M::rounded(detail::slope_of_power<M>(T(1) - p, gamma) * p * log_p);
       const V y = T(alpha) * target * (of_weight - M::rounded(detail::power<M>(T(1) - p, gamma))) * active;
@@ -57,7 +57,7 @@ struct categorical_focal_crossentropy : layer_options<categorical_focal_settings
     }
   };
 
-  /// The smoothed truth of one of some classes.
+  /// The smoothed truth of one class.
   template <class M, class V = typename M::value>
   static constexpr V target(V truth, std::size_t classes) {
     using T = typename M::number;

@@ -37,7 +37,7 @@ struct categorical_hinge : detail::measured<categorical_hinge> {
   static constexpr T score_against(T prediction, T truth) {
     return (1 - truth) * prediction;
   }
-  /// Of equal ones, the first.
+  /// The index of the largest score against the truth; the first of equal ones.
   template <class T>
   static constexpr std::size_t best_rival(std::span<const T> prediction, std::span<const T> truth) {
     std::size_t best = 0;

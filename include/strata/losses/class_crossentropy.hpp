@@ -1,4 +1,4 @@
-// What the crossentropies share: clamped probabilities, and the sums over classes.
+// The common part of the crossentropies: clamped probabilities, and the sums over classes.
 #pragma once
 #include <cmath>
 #include <span>

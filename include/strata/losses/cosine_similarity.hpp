@@ -9,7 +9,7 @@
 namespace strata {
 
 namespace detail {
-/// 1 / |x| of a vector with this |x|^2, at most 1e7.
+/// The inverse norm of a vector, from its squared norm; at most 1e7.
 template <class T>
 constexpr T inverse_norm(T square) {
   const T inverse = 1 / std::sqrt(square);
@@ -17,8 +17,8 @@ constexpr T inverse_norm(T square) {
 }
 }  // namespace detail
 
-/// As a loss -cos, as a metric cos of the angle between prediction and truth, which are divided by their norms or, if these are
-/// smaller, by 1e-7.  https://keras.io/api/losses/regression_losses/#cosinesimilarity-class
+/// As a loss -cos, as a metric cos of the angle between prediction and truth. Each is divided by its norm or, if that is smaller,
+/// by 1e-7.  https://keras.io/api/losses/regression_losses/#cosinesimilarity-class
 struct cosine_similarity {
   static constexpr auto name = "cosine_similarity";
   static constexpr label_kind labels = label_kind::dense;
@@ -35,7 +35,7 @@ struct cosine_similarity {
     for (std::size_t i = 0; i < dx.size(); ++i)
       dx[i] = detail::rounded(along * prediction[i]) - detail::rounded(of_prediction * of_truth * truth[i]);
   }
-  /// The part of the gradient that keeps the norm of the prediction out of the loss. It is missing where the norm is too small.
+  /// The factor of the gradient along the prediction, due to the division by its norm. It is 0 if that norm is too small.
   template <class T>
   static constexpr T along_prediction(T product, T of_prediction, T of_truth) {
     return of_prediction < T(1e7) ? product * of_truth * of_prediction * of_prediction * of_prediction : T{};

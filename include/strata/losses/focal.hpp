@@ -1,4 +1,4 @@
-// What the focal losses share.
+// The common part of the focal losses.
 #pragma once
 #include <strata/losses/number_math.hpp>
 #include <strata/losses/options.hpp>
@@ -38,7 +38,7 @@ inline constexpr reason focal_gamma_must_be_at_least_0{"the exponent of focal_ga
 inline constexpr reason focal_alpha_must_be_from_0_to_1{"the weight of focal_alpha must be at least 0 and at most 1"};
 
 namespace detail {
-/// The shape of the predictions, unless the settings make no sense.
+/// The shape of the predictions, or a refusal if the settings are invalid.
 template <class Settings>
 constexpr expected_shape shape_for_focal(const Settings& s, expected_shape in) {
   if (s.label_smoothing.value() < 0 || s.label_smoothing.value() > 1) return label_smoothing_must_be_from_0_to_1;

@@ -5,7 +5,7 @@
 namespace strata {
 
 namespace detail {
-/// -1 or 1. 0 counts as -1, so that labels may also be 0 and 1.
+/// The label as -1 or 1. 0 counts as -1, so that labels may also be 0 and 1.
 template <class M>
 constexpr typename M::value sign_of_label(typename M::value t) {
   return t == typename M::value{} ? spread_over<M>(-1) : t;

@@ -1,11 +1,11 @@
-// Functions of one number, for formulas that are written once for numbers and for vectors of numbers.
+// Functions of one value, for formulas that are written once for scalars and for vectors.
 #pragma once
 #include <cmath>
 #include <strata/base/rounded.hpp>
 
 namespace strata::detail {
 
-/// Backends have one for their vectors, with the same members. Arguments of log and power are not negative.
+/// Backends have a counterpart with the same members for their vectors. Arguments of log and power are not negative.
 template <class T>
 struct number_math {
   using number = T;
@@ -20,7 +20,7 @@ struct number_math {
   static constexpr T log1p_of_fraction(T x) { return std::log1p(x); }
 };
 
-/// x as a number or as each element of a vector.
+/// x as a scalar, or in each element of a vector.
 template <class M>
 constexpr typename M::value spread_over(double x) {
   return typename M::number(x) - typename M::value{};

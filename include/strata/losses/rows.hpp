@@ -1,4 +1,4 @@
-// What losses share that look at one row of numbers.
+// The common part of losses that read one row of elements.
 #pragma once
 #include <strata/base/shape.hpp>
 

@@ -1,12 +1,12 @@
-// The share of right predictions, by the kind of labels.
+// The share of right predictions, for any kind of labels.
 #pragma once
 #include <strata/metrics/binary_accuracy.hpp>
 #include <strata/metrics/categorical_accuracy.hpp>
 
 namespace strata {
 
-/// binary_accuracy for one prediction per sample; else sparse_categorical_accuracy or categorical_accuracy, as the labels are:
-/// what "accuracy" means in Keras' compile.
+/// binary_accuracy for one prediction per sample; else sparse_categorical_accuracy or categorical_accuracy, depending on the
+/// labels. This is the meaning of "accuracy" in Keras' compile.
 struct accuracy {
   static constexpr auto name = "accuracy";
 

@@ -1,4 +1,4 @@
-// The area under the curve that a threshold draws on its way from 0 to 1.
+// The area under the ROC or the precision-recall curve.
 #pragma once
 #include <cmath>
 #include <strata/base/rounded.hpp>
@@ -39,7 +39,7 @@ struct auc : detail::metric_options<auc_settings, Options...> {
   static constexpr auto name = "auc";
   static constexpr int thresholds = auc::settings.num_thresholds;
 
-  /// For each interval between two thresholds, how many predictions of class 1 are in it, then how many of class 0.
+  /// For each interval between two thresholds, the number of predictions of class 1 in it, then that of class 0.
   static constexpr std::size_t sums(int) { return 2 * std::size_t(thresholds); }
 
   template <class T, class Truth>
@@ -55,7 +55,7 @@ struct auc : detail::metric_options<auc_settings, Options...> {
   static double result(std::span<const double> sums) {
     double positives = 0, negatives = 0;
     for (int i = 0; i < thresholds; ++i) positives += ones(sums, i), negatives += zeros(sums, i);
-    // From the highest threshold down: how many of either class lie above it.
+    // From the highest threshold down: tp and fp count the predictions of either class above it.
     double area = 0, tp = 0, fp = 0;
     for (int i = thresholds - 1; i >= 0; --i) {
       const double right = ones(sums, i), wrong = zeros(sums, i);
@@ -71,9 +71,9 @@ struct auc : detail::metric_options<auc_settings, Options...> {
   static double ones(std::span<const double> sums, int i) { return sums[std::size_t(i)]; }
   static double zeros(std::span<const double> sums, int i) { return sums[std::size_t(thresholds + i)]; }
 
-  /// Between two thresholds: tp ones lie above both, `right` ones and `wrong` zeros between them.
+  /// The area between two thresholds: tp ones lie above both, `right` ones and `wrong` zeros between them.
   static double under_roc(double tp, double right, double wrong) { return wrong * (tp + right / 2); }
-  /// predicted: how many of either class lie above both.
+  /// predicted: the number of predictions of either class above both.
   static double under_precision(double tp, double predicted, double right, double wrong) {
     const double slope = detail::fraction_of(right, right + wrong), all = predicted + right + wrong;
     const double start = tp - detail::rounded(slope * predicted);

@@ -5,8 +5,8 @@
 
 namespace strata {
 
-/// Of each sample, the share of elements where (prediction > Threshold) equals the label, 0 or 1. The threshold itself is 0. A
-/// prediction that is nan counts as wrong. (Keras takes it for 0.)
+/// For each sample, the share of elements for which (prediction > Threshold) equals the label, 0 or 1. The threshold itself is 0.
+/// A prediction that is nan counts as wrong. (Keras treats it as 0.)
 /// https://keras.io/api/metrics/accuracy_metrics/#binaryaccuracy-class
 template <decimal Threshold = decimal(5, -1)>
 struct binary_accuracy {

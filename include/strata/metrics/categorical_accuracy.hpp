@@ -7,7 +7,7 @@
 namespace strata {
 
 namespace detail {
-/// Where the largest value stands: of equal ones, the first.
+/// The index of the largest value; the first of equal ones.
 template <class T>
 constexpr int position_of_largest(std::span<const T> values) {
   std::size_t best = 0;
@@ -16,7 +16,7 @@ constexpr int position_of_largest(std::span<const T> values) {
   return static_cast<int>(best);
 }
 
-/// The class of the largest prediction. -1 where one of them is nan: there is none.
+/// The class of the largest prediction; -1 if one of them is nan.
 template <class T>
 constexpr int predicted_class(std::span<const T> prediction) {
   for (const T p : prediction)
@@ -38,7 +38,7 @@ struct sparse_categorical_accuracy {
   static constexpr double measure_place(place_of_class p) { return p.greater == 0 && p.not_less_before == 0 ? 1 : 0; }
 };
 
-/// For one-hot labels; the class is where the label is largest.
+/// The same for one-hot labels; the class is the index of the largest label.
 /// https://keras.io/api/metrics/accuracy_metrics/#categoricalaccuracy-class
 struct categorical_accuracy {
   static constexpr auto name = "categorical_accuracy";

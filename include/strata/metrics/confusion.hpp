@@ -11,7 +11,7 @@ struct confusion_settings {
   bool has_threshold = false;
   int top_k = 0, class_id = -1;
 
-  /// What a positive prediction is greater than. Without a threshold, top_k decides among all numbers.
+  /// The value that a positive prediction exceeds. With top_k and without a threshold, there is no such limit.
   constexpr double limit() const {
     return top_k > 0 && !has_threshold ? -std::numeric_limits<double>::infinity() : threshold.value();
   }
@@ -54,7 +54,7 @@ struct count_of : of_confusion<Metric, 1, Options...> {
   static constexpr double result(std::span<const double> sums) { return sums[0]; }
 };
 
-/// True positives, as a share of these and of Others. 0 where there are none of both.
+/// True positives as a share of true positives and Others. 0 if there are none of either.
 template <class Metric, confusion Others, class... Options>
 struct share_of_true_positives : of_confusion<Metric, 2, Options...> {
   static constexpr void count(confusion what, std::span<double> to) {
@@ -88,14 +88,14 @@ struct false_negatives : detail::count_of<false_negatives<Options...>, detail::c
   static constexpr auto name = "false_negatives";
 };
 
-/// Of the positive predictions, the share that is right: Keras' Precision. `precision` is the namespace of f32, f64, mixed_bf16.
+/// The share of the positive predictions that are right: Keras' Precision. `precision` is the namespace of f32, f64, mixed_bf16.
 /// https://keras.io/api/metrics/classification_metrics/#precision-class
 template <class... Options>
 struct precision_score
     : detail::share_of_true_positives<precision_score<Options...>, detail::confusion::false_positive, Options...> {
   static constexpr auto name = "precision";
 };
-/// Of what is positive, the share that is predicted so.  https://keras.io/api/metrics/classification_metrics/#recall-class
+/// The share of the positive elements that are predicted.  https://keras.io/api/metrics/classification_metrics/#recall-class
 template <class... Options>
 struct recall : detail::share_of_true_positives<recall<Options...>, detail::confusion::false_negative, Options...> {
   static constexpr auto name = "recall";

@@ -1,4 +1,4 @@
-// How often each class was taken for each other one.
+// The number of samples for each pair of true and predicted class.
 #pragma once
 #include <strata/metrics/categorical_accuracy.hpp>
 #include <strata/metrics/options.hpp>

@@ -25,11 +25,11 @@ struct average_option {
 };
 }  // namespace detail
 
-/// One score of the counts of all classes.
+/// One score from the counts of all classes together.
 struct micro_average : detail::average_option<averaging::micro> {};
 /// The mean of the scores of all classes.
 struct macro_average : detail::average_option<averaging::macro> {};
-/// The mean of the scores of all classes, each with the number of its samples as weight.
+/// The mean of the scores of all classes, weighted by their numbers of samples.
 struct weighted_average : detail::average_option<averaging::weighted> {};
 
 /// 2 precision recall / (precision + recall) of each class, which is predicted where its prediction is the largest or, with
@@ -41,7 +41,7 @@ struct f1_score : detail::metric_options<f1_settings, Options...> {
   static constexpr auto name = "f1_score";
   static constexpr averaging average = f1_score::settings.average;
 
-  /// For each class its true positives, false positives and false negatives.
+  /// True positives, false positives and false negatives of each class.
   static constexpr std::size_t sums(int predictions) { return 3 * std::size_t(predictions); }
 
   template <class T, class Truth>

@@ -17,8 +17,8 @@ struct threshold {
   }
 };
 
-/// Only the K largest predictions of a sample are positive; of equal ones, the first. nan and minus infinity are not, but nan is
-/// among the largest, as in Keras.
+/// Only the K largest predictions of a sample are positive; of equal ones, the first. nan and minus infinity are never positive,
+/// but nan counts among the largest, as in Keras.
 template <int K>
 struct top_k {
   static_assert(K >= 1, "top_k needs K >= 1");
@@ -29,7 +29,7 @@ struct top_k {
   }
 };
 
-/// Looks at one class only.
+/// Evaluates one class only.
 template <int Class>
 struct class_id {
   static_assert(Class >= 0, "class_id counts from 0");
@@ -61,7 +61,7 @@ struct metric_options {
   }();
 };
 
-/// The truth of element i of a sample. A class is 1 at its own element; where there is one element, the label itself.
+/// The truth of element i of a sample. A class label is 1 at its own element; with a single element, it is the value itself.
 template <class T>
 constexpr T truth_of_element(std::span<const T> truth, std::span<const T>, std::size_t i) {
   return truth[i];
@@ -71,7 +71,7 @@ constexpr T truth_of_element(std::int32_t label, std::span<const T> prediction, 
   return prediction.size() == 1 ? T(label) : T(label == std::int32_t(i));
 }
 
-/// Whether fewer than k predictions of the sample are larger than that of element i, or equal and before it, or nan.
+/// Whether fewer than k predictions of the sample are greater than element i, or equal to it and before it, or nan.
 template <class T>
 constexpr bool is_among_largest(std::span<const T> prediction, std::size_t i, int k) {
   int before = 0;
@@ -80,7 +80,7 @@ constexpr bool is_among_largest(std::span<const T> prediction, std::size_t i, in
   return before < k;
 }
 
-/// 0 for 0 / 0.
+/// part / whole, and 0 for 0 / 0.
 constexpr double fraction_of(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 }  // namespace detail

@@ -7,13 +7,13 @@
 namespace strata {
 
 /// The mean over the outputs of 1 - sum of (truth - prediction)^2 / sum of (truth - its mean)^2. 1 is perfect, 0 is as good as
-/// the mean. An output whose truth never changes counts as 0. A prediction that is infinite makes it minus infinity (in Keras 0).
+/// the mean. An output with constant truth counts as 0. A prediction that is infinite makes it minus infinity (in Keras 0).
 /// https://keras.io/api/metrics/regression_metrics/#r2score-class
 struct r2_score {
   static constexpr auto name = "r2_score";
 
-  /// The number of samples; then for each output the sums of the upper and of the lower half of the digits of the truth, the same
-  /// of its square, and the sum of the squared error.
+  /// The number of samples; then for each output the sums of the upper and of the lower half of the digits of the truth, those of
+  /// its square, and the sum of the squared error.
   static constexpr std::size_t sums(int predictions) { return 1 + 5 * std::size_t(predictions); }
 
   template <class T>
@@ -45,8 +45,8 @@ struct r2_score {
     const double c = detail::rounded(x * 134217729.);  // 2^27 + 1
     return c - (c - x);
   }
-  /// The sum of (truth - its mean)^2, which is (n * sum of squares - square of the sum) / n. Where the mean is large, these two
-  /// are nearly equal, so they are computed with the digits for which a double has no place.
+  /// The sum of (truth - its mean)^2, computed as (n * sum of squares - square of the sum) / n. If the mean is large, these two
+  /// are nearly equal, so they are computed with more digits than a double has.
   static double variance_of(const double* of, double n) {
     const double squares = detail::rounded(n * of[2]), square = detail::rounded(of[0] * of[0]);
     const double digits = std::fma(n, of[2], -squares) - std::fma(of[0], of[0], -square);

@@ -10,7 +10,7 @@ namespace strata {
 struct root_mean_squared_error {
   static constexpr auto name = "root_mean_squared_error";
 
-  /// Squared errors, and their number.
+  /// The sum of squared errors, and their number.
   static constexpr std::size_t sums(int) { return 2; }
 
   template <class T>

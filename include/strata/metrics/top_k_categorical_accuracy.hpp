@@ -5,8 +5,8 @@
 
 namespace strata {
 
-/// Right if fewer than K predictions are greater than that of the label: ties at the boundary count as right. Wrong where that of
-/// the label is not finite, as in tf.math.in_top_k, or where another one is nan.
+/// A sample is right if fewer than K predictions are greater than that of the label: ties at the boundary count as right. It is
+/// wrong if that prediction is not finite, as in tf.math.in_top_k, or if any prediction is nan.
 /// https://keras.io/api/metrics/accuracy_metrics/#sparsetopkcategoricalaccuracy-class
 template <int K = 5>
 struct sparse_top_k_categorical_accuracy {
@@ -26,7 +26,7 @@ struct sparse_top_k_categorical_accuracy {
   static constexpr double measure_place(place_of_class p) { return p.is_finite && p.greater < K ? 1 : 0; }
 };
 
-/// For one-hot labels; the class is where the label is largest.
+/// The same for one-hot labels; the class is the index of the largest label.
 /// https://keras.io/api/metrics/accuracy_metrics/#topkcategoricalaccuracy-class
 template <int K = 5>
 struct top_k_categorical_accuracy {

@@ -9,7 +9,7 @@
 
 namespace strata::detail {
 
-/// At most 512, and 64 of one address: then the oldest one goes, of all or of that address, but not in its first 250 ms.
+/// Limits: 512, and 64 per address. Beyond, the oldest one is closed, of all or of that address, but not in its first 250 ms.
 template <class Connection>
 class connection_queue {
   using time = std::chrono::steady_clock::time_point;
@@ -25,9 +25,9 @@ class connection_queue {
   };
   using iterator = typename std::list<entry>::iterator;
 
-  /// Whether another one has to wait elsewhere.
+  /// True if another connection cannot be added yet.
   bool is_full(time now) const { return all_.size() >= most && now - all_.front().since < undisturbed; }
-  /// Not where is_full().
+  /// Adds a connection. Must not be called while is_full().
   void add(Connection connection, const std::string& address, time now) {
     const auto is_from_there = [&](const entry& e) { return e.address == address; };
     if (all_.size() >= most) {
@@ -41,13 +41,13 @@ class connection_queue {
   void close_older_than(std::chrono::milliseconds age, time now) {
     while (!all_.empty() && now - all_.front().since >= age) all_.pop_front();
   }
-  /// Returns whether there was one.
+  /// Closes the oldest connection. Returns false if there is none.
   bool close_oldest() {
     if (all_.empty()) return false;
     all_.pop_front();
     return true;
   }
-  /// Takes out the oldest one of the address for which count(address) is smallest. There must be one.
+  /// Removes the oldest connection of the address for which count(address) is smallest. There must be one.
   template <class Count>
   entry take_of_fewest(Count&& count) {
     auto next = all_.begin();

@@ -28,7 +28,7 @@ namespace strata::detail {
 
 using steady_time = std::chrono::steady_clock::time_point;
 
-/// No address of a host is known, at least for now: on Kubernetes, a pod has a name once it has been scheduled.
+/// A host without a known address, at least for now: on Kubernetes, a pod gets a name only once it has been scheduled.
 struct unknown_host : communication_error {
   using communication_error::communication_error;
 };
@@ -69,7 +69,7 @@ inline std::vector<socket_address> addresses_of(const endpoint& where, int flags
   asked->ask(where.host, port, flags | AI_NUMERICHOST);  // an address needs no name server
   if (asked->code != 0 && !(flags & AI_NUMERICHOST)) {
     asked->has_answer = false;
-    // The C library cannot end a look-up early: the thread goes on by itself.
+    // The C library cannot end a look-up early, so the thread is detached.
     try {
       std::thread([asked, host = where.host, port, flags] { asked->ask(host, port, flags); }).detach();
     } catch (const std::system_error& e) {
@@ -83,7 +83,7 @@ inline std::vector<socket_address> addresses_of(const endpoint& where, int flags
   return asked->found;
 }
 
-/// In digits, without the port: 10.0.0.1, fe80::1%eth0
+/// The address as digits, without the port: 10.0.0.1, fe80::1%eth0
 inline std::string numeric_host(const socket_address& a) {
   char text[NI_MAXHOST] = {};
   ::getnameinfo(a.get(), a.size, text, sizeof text, nullptr, 0, NI_NUMERICHOST);

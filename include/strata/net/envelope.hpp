@@ -1,5 +1,4 @@
-// What every gRPC message consists of: who sends it, a message of the method, and perhaps a large array. Needs gRPC and
-// protozero.
+// The format of every gRPC message: its sender, a message of the method, and perhaps a large array. Needs gRPC and protozero.
 // needs: grpc protozero
 #pragma once
 #include <grpcpp/support/byte_buffer.h>
@@ -38,10 +37,10 @@ struct sender {
 //     message Envelope {
 //       Sender sender = 1;    // of requests
 //       bytes body = 2;       // a message that the method names
-//       bytes elements = 3;   // numbers as they lie in memory, little endian; the last field
+//       bytes elements = 3;   // an array as it is in memory, little endian; the last field
 //     }
 
-/// Bytes that live as long as `owner` does; they are not copied.
+/// A slice of bytes that are kept alive by `owner`, without a copy.
 template <class T>
 grpc::Slice shared_slice(std::shared_ptr<const T> owner, const T* begin, std::size_t count) {
   auto held = std::make_unique<std::shared_ptr<const T>>(std::move(owner));
@@ -71,7 +70,7 @@ inline grpc::ByteBuffer with_elements(std::string head, std::span<const grpc::Sl
 }
 }  // namespace detail
 
-/// A request.
+/// Encodes a request.
 template <message M>
 grpc::ByteBuffer sealed(const sender& from, const M& body, std::span<const grpc::Slice> elements = {}) {
   std::string head;
@@ -81,7 +80,7 @@ grpc::ByteBuffer sealed(const sender& from, const M& body, std::span<const grpc:
   detail::write(to, detail::body_field, body);
   return detail::with_elements(std::move(head), elements);
 }
-/// An answer.
+/// Encodes an answer.
 template <message M>
 std::string sealed_text(const M& body) {
   std::string head;
@@ -138,7 +137,7 @@ class envelope {
 
   /// Bytes of elements that have not been read.
   std::size_t left() const { return left_; }
-  /// The next elements; no more than are left.
+  /// Reads the next elements, of which there must be enough.
   void read(void* to, std::size_t bytes) {
     auto* out = static_cast<std::byte*>(to);
     for (left_ -= bytes; bytes > 0;) {

@@ -41,9 +41,9 @@ struct fields {
 ///       static constexpr auto message_name = "heartbeat";
 ///       using fields = wire::fields<wire::field<1, &heartbeat::waits_for>, wire::field<2, &heartbeat::waited>>;
 ///     };
-/// Member types, and how protobuf spells them: `bool` bool; signed integers and std::chrono::milliseconds sint64; std::uint32_t
+/// Member types, and their protobuf types: `bool` bool; signed integers and std::chrono::milliseconds sint64; std::uint32_t
 /// fixed32, std::uint64_t fixed64; `float`, `double`; enumerations; std::string, std::string_view (a view into the received
-/// bytes) bytes; messages; std::vector of these. Lists of numbers are packed.
+/// bytes) bytes; messages; std::vector of these. Lists of arithmetic types are packed.
 template <class M>
 concept message = std::default_initializable<M> && requires {
   typename M::fields;

@@ -22,7 +22,7 @@ namespace strata::wire {
 
 static_assert(std::endian::native == std::endian::little, "packed lists of numbers are copied as they lie in memory");
 
-/// Received bytes that are not the message they should be.
+/// Thrown for received bytes that are not the expected message.
 class malformed_message : public error {
  public:
   malformed_message(const char* name, const std::string& why) : error({"malformed ", name, ": ", why}) {}
@@ -38,7 +38,7 @@ template <class T>
 inline constexpr bool is_list<std::vector<T>> = true;
 template <class T>
 inline constexpr bool is_text = std::same_as<T, std::string> || std::same_as<T, std::string_view>;
-/// Encoded as it lies in memory.
+/// True for types that are encoded as they are in memory.
 template <class T>
 inline constexpr bool is_fixed = std::floating_point<T> || std::same_as<T, std::uint32_t> || std::same_as<T, std::uint64_t>;
 
@@ -86,14 +86,14 @@ void write_fields(pbf_writer& to, const M& m) {
   write_all(to, m, typename M::fields{});
 }
 
-/// Why a field is refused; the message's name is added where it is known.
+/// The reason why a field is refused; the message's name is added by the caller.
 struct refused_field {
   std::string why;
 };
 [[noreturn]] inline void refuse(std::uint32_t tag, const std::string& why) {
   throw refused_field{strata::detail::text_of({"field ", tag, ' ', why})};
 }
-/// protozero only asserts it.
+/// Checks the wire type, which protozero only asserts.
 inline void expect(const pbf_reader& at, pbf_wire_type type) {
   if (at.wire_type() != type)
     refuse(at.tag(), strata::detail::text_of({"has wire type ", int(at.wire_type()), " instead of ", int(type)}));
@@ -204,8 +204,8 @@ std::string encode(const M& m) {
   return out;
 }
 
-/// Fields that M does not know are skipped, so that a newer program may send more; fields that are missing keep their defaults.
-/// Members of type std::string_view point into `bytes`. Throws malformed_message, naming the message and the field.
+/// Unknown fields are skipped, so that a newer program may send more; missing fields keep their defaults. Members of type
+/// std::string_view point into `bytes`. Throws malformed_message with the message and the field.
 template <message M>
 M decode(std::string_view bytes) {
   M m{};

@@ -1,4 +1,4 @@
-// Random numbers that tell processes apart and that others cannot guess.
+// Random tokens that distinguish processes and cannot be guessed.
 #pragma once
 #include <cstdint>
 #include <random>

@@ -1,4 +1,4 @@
-// Which user a connection on this machine belongs to, as the kernel knows it. Linux only.
+// The user who owns a connection on this machine, according to the kernel. Linux only.
 #pragma once
 #include <arpa/inet.h>
 #include <linux/inet_diag.h>
@@ -31,7 +31,7 @@ struct socket_address {
   bool is_v4() const { return bytes.ss_family == AF_INET; }
   bool is_v6() const { return bytes.ss_family == AF_INET6; }
   int port() const { return ntohs(is_v4() ? v4().sin_port : v6().sin6_port); }
-  /// Only processes of this machine have it.
+  /// True for addresses that only processes of this machine can use.
   bool is_loopback() const {
     if (is_v4()) return (ntohl(v4().sin_addr.s_addr) >> 24) == 127;
     return is_v6() && (IN6_IS_ADDR_LOOPBACK(&v6().sin6_addr) ||
@@ -39,7 +39,7 @@ struct socket_address {
   }
 };
 
-/// 10.0.0.1, or of IPv6 the first 64 bits, which belong to one subscriber.
+/// The IPv4 address, such as 10.0.0.1, or the first 64 bits of an IPv6 address, which belong to one subscriber.
 inline std::string address_without_port(const socket_address& a) {
   char text[INET6_ADDRSTRLEN] = {};
   if (a.is_v4()) return ::inet_ntop(AF_INET, &a.v4().sin_addr, text, sizeof text);
@@ -49,7 +49,7 @@ inline std::string address_without_port(const socket_address& a) {
   return ::inet_ntop(AF_INET6, &network, text, sizeof text);
 }
 
-/// Whether the kernel gives this number to all users of the machine that the user namespace of this process does not know.
+/// True if the kernel uses this id for all users of the machine that are unknown in the user namespace of this process.
 inline bool is_any_user(::uid_t user) {
   ::uid_t overflow = 65534;
   std::ifstream("/proc/sys/kernel/overflowuid") >> overflow;
@@ -60,7 +60,7 @@ inline bool is_any_user(::uid_t user) {
 }
 
 /// The user whose process has the TCP socket with the address `own`, connected to `other` (TCP_ESTABLISHED), or listening
-/// (TCP_LISTEN). Nothing if there is none in that state, or if the kernel does not tell.
+/// (TCP_LISTEN). Empty if there is none in that state, or if the kernel does not report it.
 inline std::optional<::uid_t> owner_of_socket(const socket_address& own, const socket_address& other, int state) {
   if (own.bytes.ss_family != other.bytes.ss_family || (!own.is_v4() && !own.is_v6())) return {};
   const io::file_descriptor netlink(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
@@ -95,13 +95,13 @@ inline std::optional<::uid_t> owner_of_socket(const socket_address& own, const s
   const ::ssize_t got = ::recv(netlink.number(), &answer, sizeof answer, 0);
   const bool is_answer =
       got >= ::ssize_t(sizeof answer.head + sizeof answer.what) && answer.head.nlmsg_type == SOCK_DIAG_BY_FAMILY;
-  // A socket that its process has closed has no inode any more, and belongs to user 0 as far as the kernel tells.
+  // A socket that its process has closed has no inode any more, and the kernel reports user 0 for it.
   if (!is_answer || answer.what.idiag_state != state || answer.what.idiag_inode == 0) return {};
   if (is_any_user(answer.what.idiag_uid)) return {};
   return answer.what.idiag_uid;
 }
 
-/// Whether the other end of a connection on this machine belongs to a process of this user. `socket` was accepted.
+/// True if the other end of a connection on this machine belongs to a process of this user. `socket` was accepted.
 inline std::optional<bool> is_from_same_user(int socket) {
   socket_address own, other;
   if (::getsockname(socket, own.get(), &own.size) != 0 || ::getpeername(socket, other.get(), &other.size) != 0) return {};
@@ -109,8 +109,8 @@ inline std::optional<bool> is_from_same_user(int socket) {
   if (!owner) return {};
   return *owner == ::geteuid();
 }
-/// Whether what listens at that address of this machine belongs to this user. (The kernel does not know the owner of a
-/// connection that has not been accepted yet.)
+/// True if the process that listens at that address of this machine belongs to this user. (The kernel does not have the owner of
+/// a connection that has not been accepted yet.)
 inline std::optional<bool> listener_is_of_same_user(const socket_address& at) {
   socket_address none = at;  // no connection comes from the port that listens
   const std::optional<::uid_t> owner = owner_of_socket(at, none, TCP_LISTEN);

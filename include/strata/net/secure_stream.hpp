@@ -9,19 +9,19 @@
 
 namespace strata::detail {
 
-/// What became of an attempt on a socket that does not block.
+/// The result of an attempt on a non-blocking socket.
 struct stream_progress {
   std::size_t bytes = 0;   // that were moved
   short waits_for = 0;     // with no bytes: POLLIN or POLLOUT; 0: it is done, closed or broken
   bool is_closed = false;  // by the other side, in good order
-  bool is_broken = false;  // why_broken() says why
+  bool is_broken = false;  // why_broken() has the reason
 };
 
-/// It has one owner, in one thread at a time. After `waits_for` a write must be repeated with the same bytes.
+/// Has one owner, in one thread at a time. After `waits_for`, a write must be repeated with the same bytes.
 class secure_stream {
  public:
   virtual ~secure_stream() = default;
-  /// To be called until nothing is waited for. Then the other side has proved that it belongs to the training.
+  /// Must be called until nothing is waited for. Then the other side has proved that it belongs to the training.
   virtual stream_progress greet() = 0;
   virtual stream_progress read(std::byte* to, std::size_t most) = 0;
   virtual stream_progress write(const std::byte* from, std::size_t bytes) = 0;
@@ -29,8 +29,7 @@ class secure_stream {
   virtual int socket() const = 0;
 };
 
-/// Makes the streams of a process, of which both sides know whom they connect. `accepts`: whether the other side has opened the
-/// connection.
+/// Makes the streams of a process, each between two given ranks. `accepts`: true if the other side has opened the connection.
 class socket_protection {
  public:
   virtual ~socket_protection() = default;

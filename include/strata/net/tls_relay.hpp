@@ -64,7 +64,7 @@ class tls_relay {
     wake();
     return std::move(handed).release();
   }
-  /// Of the connections that are open.
+  /// The number of open connections.
   std::size_t size() const { return size_; }
 
  private:
@@ -95,7 +95,7 @@ class tls_relay {
 
   void run() {
     std::array<::epoll_event, 64> happened;
-    // What was written before the end still goes out.
+    // Bytes that were written before the end are still sent.
     auto last = clock::time_point::max();
     for (bool ends = false; !ends || (!links_.empty() && clock::now() < last);) {
       const int pause = !busy_.empty() ? 0 : ends ? 10 : -1;
@@ -107,7 +107,7 @@ class tls_relay {
         else if (const auto found = by_file_.find(file); found != by_file_.end())
           serve(*found->second);
       }
-      // After take_added, which may have read what the destructor wrote to wake this thread.
+      // Checked after take_added, which may have read the bytes with which the destructor wakes this thread.
       if (!ends && stops_) ends = true, last = clock::now() + time_to_end, take_added();
       for (link* l : std::exchange(busy_, {}))
         if (links_.contains(l)) l->is_busy = false, serve(*l);
@@ -124,7 +124,7 @@ class tls_relay {
     for (auto& a : added) {
       link* const l = a.get();
       by_file_[l->far->socket()] = by_file_[l->near.number()] = l;
-      // Only changes are told, because `serve` goes on until nothing can be moved.
+      // Edge-triggered, because `serve` continues until nothing can be moved.
       watch(l->far->socket(), EPOLLIN | EPOLLOUT | EPOLLET);
       watch(l->near.number(), EPOLLIN | EPOLLOUT | EPOLLET);
       links_[l] = std::move(a);
@@ -133,7 +133,7 @@ class tls_relay {
     }
   }
 
-  /// Moves what can be moved without waiting.
+  /// Moves bytes as far as possible without waiting.
   void serve(link& l) {
     for (int round = 0; round < most_rounds; ++round) {
       const bool moved_near = to_near(l), moved = to_far(l) || moved_near;

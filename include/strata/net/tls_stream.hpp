@@ -24,7 +24,7 @@
 
 namespace strata::detail {
 
-/// 256 bits that both sides of a connection know, and no other process does.
+/// 256 bits that both sides of a connection have, and no other process.
 using shared_key = std::array<unsigned char, 32>;
 
 /// The reason of the last failure in OpenSSL on this thread, in its words; empty: there is none.
@@ -40,7 +40,7 @@ struct pem_files {
   const std::string &authority, &certificate, &key;
 };
 
-/// What a process shows and demands. Copies are the same.
+/// The proof that a process presents, and the one that it requires. Copies share their contents.
 class tls_identity {
   struct deleter {
     void operator()(SSL_CTX* c) const { ::SSL_CTX_free(c); }
@@ -105,7 +105,7 @@ class tls_identity {
     ::SSL_CTX_set_read_ahead(c, 1);
     ::SSL_CTX_set_default_read_buffer_len(c, 1 << 16);
     ::SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_OFF);
-    // Without a key that both have, each side needs a certificate that the other trusts.
+    // Without a common key, each side needs a certificate that the other trusts.
     ::SSL_CTX_set_verify(c, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
     ::SSL_CTX_set_session_id_context(c, id_of_context, sizeof id_of_context);
     ::SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -158,7 +158,7 @@ class tls_stream final : public secure_stream {
   std::uint64_t sealed_ = 0;  // bytes with one key
 
  public:
-  /// The socket must not block. `host`: where a connection was opened to; not used with a key, or where one was accepted.
+  /// The socket must be non-blocking. `host`: the host that was dialled; unused with a key, or for an accepted connection.
   tls_stream(io::file_descriptor socket, tls_identity identity, bool accepts, const std::string& host = {},
              std::uint64_t bytes_per_key = std::uint64_t(1) << 36)
       : socket_(std::move(socket)),
@@ -183,7 +183,7 @@ class tls_stream final : public secure_stream {
     if (p.waits_for != 0 || p.is_broken || p.is_closed || !identity_.has_key() || ::SSL_session_reused(ssl_.get()) == 1) return p;
     return broken("the other side has not shown the key");
   }
-  /// To be called until nothing is waited for: then the other side has sent something, which `read` will take.
+  /// Must be called until nothing is waited for: then the other side has sent something, which `read` returns.
   stream_progress await_first() {
     std::byte first{};
     std::size_t bytes = 0;
@@ -213,7 +213,7 @@ class tls_stream final : public secure_stream {
   int socket() const override { return socket_.number(); }
   /// Broken because one of the sides does not let the other in, not because the network is.
   bool is_refused() const { return is_refused_; }
-  /// Tells the other side that nothing more comes.
+  /// Notifies the other side that no more bytes follow.
   void end() { ::SSL_shutdown(ssl_.get()), ::ERR_clear_error(); }
 
  private:

@@ -1,4 +1,4 @@
-// training_secret: what the processes of a training know and no other process does.
+// training_secret: a secret that only the processes of a training have.
 #pragma once
 #include <algorithm>
 #include <optional>
@@ -12,7 +12,7 @@
 namespace strata {
 
 /// At least 128 random bits, as hexadecimal digits: `openssl rand -hex 16` makes one. `examples/launch` makes one for each
-/// training and hands it to all processes in STRATA_SECRET.
+/// training and passes it to all processes in STRATA_SECRET.
 class training_secret {
   std::string digits_;
 

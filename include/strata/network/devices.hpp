@@ -1,10 +1,10 @@
-// How many devices a network names.
+// The number of devices that a network names.
 #pragma once
 #include <strata/network/sequential.hpp>
 
 namespace strata {
 
-// The words of the sentence. Neither is ever defined.
+// The words of the diagnostic. Neither is ever defined.
 template <class Device, class Why>
 struct missing_device;
 
@@ -24,7 +24,7 @@ constexpr int count_devices(const tape<N>& t) {
 }
 }  // namespace detail
 
-/// The largest number of a device in its `on`, plus 1.
+/// The largest device index of any `on` in the network, plus 1.
 template <class Network>
 inline constexpr int devices_of = detail::count_devices(tape_of<typename Network::items>);
 
@@ -32,7 +32,7 @@ namespace detail {
 /// Whether a network may place layers on devices of the strategy, as with `placed`.
 template <class Strategy>
 concept names_devices = requires { Strategy::division::split::device_count; };
-/// How many devices a network may name.
+/// The number of devices that a network may name.
 template <class Strategy>
 inline constexpr int devices_of_strategy = 1;
 template <names_devices Strategy>

@@ -1,4 +1,4 @@
-// How a layout_map divides each node of a network, or why it cannot.
+// The division of each node of a network by a layout_map, or the reason why it is impossible.
 #pragma once
 #include <cstddef>
 #include <strata/base/reason.hpp>
@@ -32,7 +32,7 @@ template <int N>
 struct network_division {
   node_division nodes[N];
   int bad_node = -1, unused_rule = -1;  // -1: none
-  const reason* why = nullptr;          // of the bad node
+  const reason* why = nullptr;          // the reason for bad_node
   constexpr bool fits() const { return bad_node < 0 && unused_rule < 0; }
 };
 
@@ -65,7 +65,7 @@ constexpr layer_name name_of_layer(const tape<N>& t, int node) {
   return name;
 }
 
-/// What is known of the operation of a node.
+/// How the operation of a node can be divided.
 struct node_divisibility {
   int columns = 0;  // 0: it cannot be divided
   bool by_rows = false, by_classes = false;
@@ -82,7 +82,7 @@ constexpr bool makes_logits(const tape<N>& t, int node) {
   return node == N - 1 || (node == N - 2 && t.nodes[N - 1].operation == &info_of<softmax>);
 }
 
-/// The node by rows that reads the output of a node by columns, with element-wise functions between them at most; -1: none.
+/// The node by rows that reads the output of a node by columns, with only element-wise functions between them; -1: none.
 template <int N>
 constexpr int reader_by_rows(const tape<N>& t, const network_division<N>& d, int node) {
   for (int i = node; i + 1 < N && t.nodes[i].consumers == 1; ++i) {
@@ -130,7 +130,7 @@ constexpr network_division<N> divide_nodes(const tape<N>& t, const node_divisibi
   for (int r = Rules - 1; r >= 0; --r)
     if (!used[r]) d.unused_rule = r;
 
-  // Below the first trained parameters no gradient is computed.
+  // No gradient is computed below the first trained parameters.
   bool trains[N] = {};
   parameter owned[max_parameters] = {};
   for (int i = 0; i < N; ++i) {

@@ -1,4 +1,4 @@
-// Operations of which each rank has a part of the parameters. Ranks exchange outputs, or sums, and gradients of inputs.
+// Operations whose parameters are divided among ranks. Ranks exchange outputs, or sums, and gradients of inputs.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -70,7 +70,7 @@ struct shard {
 };
 
 namespace detail {
-/// The elements of an axis that a rank has: equally many, rounded up. The last ranks may have fewer.
+/// The extent of a rank's part of an axis: equal parts, rounded up. The last ranks may have fewer.
 constexpr int part_of_axis(int extent, int ranks) { return (extent + ranks - 1) / ranks; }
 constexpr shape with_last(shape s, int last) {
   s[s.rank() - 1] = last;
@@ -78,11 +78,11 @@ constexpr shape with_last(shape s, int last) {
 }
 }  // namespace detail
 
-/// Each rank has a part of the columns of the parameters, and computes that part of the last extent of the output.
-/// Gathers: then all ranks get the whole output. Its gradient is whole, too, so a rank can compute the gradient of a part of the
-/// input in the order of the whole operation; for that it has, if Descends, the weights of this part of the input for all
-/// columns, which ranks send each other after each update. Otherwise the output stays divided, and the gradient of the input is
-/// a sum over ranks.
+/// Each rank has a part of the columns of the parameters, and computes that part of the last extent of the output. If Gathers,
+/// all ranks then receive the whole output. Its gradient is also whole, so a rank computes the gradient of a part of the input
+/// with the sums in the order of the whole operation; for that, if Descends, it has a copy of the weights of this part of the
+/// input for all columns, which ranks exchange after each update. Otherwise the output stays divided, and the gradient of the
+/// input is a sum over ranks.
 template <class Operation, int Ranks, bool Gathers, bool Descends>
 struct columns_of_rank {
   using whole = Operation;
@@ -119,7 +119,7 @@ struct columns_of_rank {
     else
       return 0;
   }
-  /// Elements of a sample that a rank sends at a time: of its part of the output, or of the gradient of the input.
+  /// Elements per sample that a rank sends in one exchange: its part of the output, or of the gradient of the input.
   static constexpr long sends_forward(shape in) { return Gathers ? part::output_shape(in).value.size() : 0; }
   static constexpr long sends_backward(shape in) {
     if constexpr (!Descends)
@@ -129,8 +129,8 @@ struct columns_of_rank {
   }
 };
 
-/// Each rank has a part of the rows of the kernel, and multiplies them with that part of the input, which is all that it gets if
-/// IsPart. The output is the sum over ranks, added in their order. The bias is whole.
+/// Each rank has a part of the rows of the kernel, and multiplies them with that part of the input. If IsPart, it receives only
+/// this part. The output is the sum over ranks, in their order. The bias is whole.
 template <class Operation, int Ranks, bool IsPart, bool Descends>
 struct rows_of_rank {
   using without_bias = typename division_of<Operation>::input_gradient;
@@ -147,8 +147,8 @@ struct rows_of_rank {
   static constexpr long sends_backward(shape in) { return IsPart || !Descends ? 0 : part_of_input(in).size(); }
 };
 
-/// Each rank has a part of the rows of the table: the last ranks may have fewer. It looks up those that it has. The output is the
-/// sum over ranks, in which all but one of the numbers are -0, so it has the bits of the whole operation.
+/// Each rank has a part of the rows of the table (the last ranks may have fewer), and looks up those. The output is the sum over
+/// ranks, in which all but one of the summands are -0, so it has the bits of the whole operation.
 template <embedding_settings S, int Ranks, bool IsPart, bool Descends>
 struct rows_of_rank<lookup<S>, Ranks, IsPart, Descends> {
   static constexpr embedding_settings part{detail::part_of_axis(S.rows, Ranks), S.width};
@@ -162,8 +162,8 @@ struct rows_of_rank<lookup<S>, Ranks, IsPart, Descends> {
   static constexpr long sends_backward(shape) { return 0; }
 };
 
-/// Each rank has the columns of a part of the classes. The output is that of the whole operation, but only the loss reads it, and
-/// a rank keeps the part of its classes. The gradient of the input is a sum over ranks.
+/// Each rank has the columns of a part of the classes. The output is that of the whole operation, but it is read by the loss
+/// only, and a rank stores only its classes. The gradient of the input is a sum over ranks.
 template <class Operation, int Ranks, bool Descends>
 struct classes_of_rank {
   using part = typename division_of<Operation>::template part<Ranks>;
@@ -186,7 +186,7 @@ struct division_info {
   shard (*shard_of)(int, shape) = nullptr;
   long (*sends_forward)(shape) = nullptr, (*sends_backward)(shape) = nullptr;
   bool adds_up_forward = false, adds_up_backward = false;
-  int classes = 0;  // of a rank, where it keeps those of the output
+  int classes = 0;  // classes of a rank that stores only its part of the output
 
   constexpr const char* how() const { return classes > 0 ? "by classes" : adds_up_forward ? "by rows" : "by columns"; }
 };

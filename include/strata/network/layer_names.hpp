@@ -10,7 +10,7 @@
 
 namespace strata {
 
-// Functions that run once are marked cold. They are compiled for size, in a third of the time.
+// Functions that run once are marked cold: they are compiled for size, in a third of the time.
 
 namespace detail {
 

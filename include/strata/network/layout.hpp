@@ -1,4 +1,4 @@
-// The layout: the place of each parameter in the arena. It depends on the network alone, so that all backends, strategies and
+// The layout: the place of each parameter in the arena. It depends on the network only, so that all backends, strategies and
 // checkpoints share it. Trained parameters come first, then state. Each begins at a multiple of 64 bytes.
 #pragma once
 #include <concepts>
@@ -11,7 +11,7 @@ namespace strata {
 inline constexpr int parameter_alignment = 16;
 
 namespace detail {
-/// Rounded up, so that what comes next begins where a parameter may begin.
+/// Rounds up to the next place at which a parameter may begin.
 template <std::integral Size>
 constexpr Size aligned_elements(Size elements) {
   return (elements + parameter_alignment - 1) / parameter_alignment * parameter_alignment;
@@ -22,14 +22,14 @@ constexpr Size aligned_elements(Size elements) {
 struct parameter_slot {
   parameter what;
   long offset = 0;
-  int node = 0, index = 0;  // it is parameter `index` of that node
+  int node = 0, index = 0;  // parameter `index` of that node
 };
 
 template <int Count>
 struct parameter_layout {
   static constexpr int count = Count;
   parameter_slot slots[Count + 1];
-  /// Elements of the trained parameters, which are a prefix of the arena, and of all parameters; both with padding.
+  /// Elements of the trained parameters, which come first in the arena, and of all parameters; both include padding.
   long trainable = 0, size = 0;
   /// The same without padding.
   long trainable_count = 0, state_count = 0;

@@ -1,4 +1,4 @@
-// layout_map<rules...>: which layers of a network several ranks divide, and how.
+// layout_map<rules...>: the layers of a network that several ranks divide, and how.
 #pragma once
 #include <cstddef>
 #include <strata/base/reason.hpp>
@@ -34,8 +34,8 @@ struct layer_pattern {
 };
 
 /// Each rank has a part of the units of a dense layer, of the filters of a conv2d, or of the width of an embedding. The results
-/// are those of the undivided layer, bit for bit, except where one device computes a conv2d together with the max_pool2d after
-/// it, and in mixed precision.
+/// are those of the undivided layer, bit for bit, except if one device fuses a conv2d with the max_pool2d after it, and in mixed
+/// precision.
 struct by_columns {};
 /// Each rank has a part of the rows of an embedding's table, with the results of the undivided layer, bit for bit; or the weights
 /// of a part of the inputs of a dense layer. There the output is a sum over ranks, so its bits depend on their number. Where a
@@ -43,7 +43,7 @@ struct by_columns {};
 /// gradient of the input of the first one is a sum over ranks, too. Shoeybi et al., "Megatron-LM: training multi-billion
 /// parameter language models using model parallelism" (2019), https://arxiv.org/abs/1909.08053
 struct by_rows {};
-/// For the last dense layer of a network that a crossentropy of classes compares: each rank has a part of the classes, with their
+/// For the last dense layer of a network whose loss is a crossentropy of classes: each rank has a part of the classes, with their
 /// logits and probabilities. Ranks exchange the largest logits and the sums of exponentials, and compute the loss and its
 /// gradient for their classes. Sums are added in the order of ranks, so bits depend on their number. Shoeybi et al., section 3.
 struct by_classes {};
@@ -79,8 +79,8 @@ struct rule_for {
   }
 };
 
-/// layout_map<rule<"dense", by_columns>, rule<"dense_1", by_rows>>: for each layer the first rule that matches it counts. Layers
-/// that no rule matches are computed by every rank; so layout_map<> divides nothing. https://keras.io/api/distribution/layout_map
+/// layout_map<rule<"dense", by_columns>, rule<"dense_1", by_rows>>: the first rule that matches a layer applies. Every rank
+/// computes layers without a matching rule; so layout_map<> divides nothing. https://keras.io/api/distribution/layout_map
 template <class... Rules>
 struct layout_map {};
 

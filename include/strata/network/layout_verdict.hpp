@@ -1,4 +1,4 @@
-// The sentence about a layout_map whose rules do not fit a network.
+// The diagnostic for a layout_map whose rules do not fit a network.
 #pragma once
 #include <strata/base/reason.hpp>
 #include <strata/network/divide_nodes.hpp>
@@ -7,7 +7,7 @@
 
 namespace strata {
 
-// The words of the sentences. None is ever defined.
+// The words of the diagnostics. None is ever defined.
 template <int Index>
 struct at_rule;
 template <class Where, class Rule, class Why>
@@ -29,7 +29,7 @@ namespace detail {
 template <class T>
 concept division_rule = requires { typename T::how; } && division_kind_of<typename T::how> != division_kind::whole;
 
-/// no_complaint, or the first sentence about the rules.
+/// no_complaint, or the first diagnostic about the rules.
 template <class Network, class Map, int Ranks>
 struct layout_verdict {
   using type =

@@ -1,4 +1,4 @@
-// How a global batch is cut into leaves, which leaves a process computes, and the binary tree in which sums over leaves are
+// The division of a global batch into leaves, the leaves of each process, and the binary tree in which sums over leaves are
 // added: the same for every device, number of threads and number of processes.
 #pragma once
 #include <algorithm>
@@ -12,8 +12,8 @@ namespace strata {
 inline constexpr int max_leaves = 1024;
 
 /// The default number of leaves of a global batch. It depends on the batch and the network only, so that the bits of a step are
-/// the same on every machine. Each leaf writes and reads a gradient of its own, which pays from 32 samples on if each weight is
-/// used many times, as in convolutions, and from 64 on if it is used once.
+/// the same on every machine. Each leaf writes and reads a gradient of its own, which pays off from 32 samples on if each weight
+/// is used many times, as in convolutions, and from 64 on if once.
 constexpr int default_leaves(int batch, bool reuses_weights) {
   const int worth_it = batch / (reuses_weights ? 32 : 64), least = batch >= 16 ? 2 : 1;
   return std::clamp(int(std::bit_floor(unsigned(worth_it))), least, 16);
@@ -32,12 +32,12 @@ constexpr leaf_range share_of(int leaves, int rank, int processes) {
   return {int(long(leaves) * rank / processes), int(long(leaves) * (rank + 1) / processes)};
 }
 
-/// How a batch is cut: leaf l holds the samples [l * capacity, (l + 1) * capacity) that exist.
+/// The division of a batch: leaf l holds the samples [l * capacity, (l + 1) * capacity) that exist.
 struct batch_division {
   int leaves = 0, capacity = 0;
 };
 
-/// How batches of any size are cut. Its members never change in a training, so the bits of a step do not depend on earlier steps.
+/// Divides batches of any size. Its members are constant in a training, so the bits of a step do not depend on earlier steps.
 struct leaf_policy {
   int leaves = 0;               // 0: the larger of default_leaves and `least`
   int least = 1;                // the number of processes
@@ -48,7 +48,7 @@ struct leaf_policy {
     return {n, std::max(1, (count + n - 1) / n)};
   }
 
-  /// The most leaves, and the largest ones, of all batches of up to `batch` samples.
+  /// The largest number of leaves, and the largest capacity, of all batches of up to `batch` samples.
   constexpr batch_division most(int batch) const {
     batch_division largest;
     for (int count = 1; count <= batch; ++count) {
@@ -92,7 +92,7 @@ class subtrees {
 };
 }  // namespace detail
 
-/// Adds up subtrees in the order of their leaves: add(a, b) means a += b, where a < b are indices of subtrees. The sum ends in
+/// Adds up subtrees in the order of their leaves: add(a, b) means a += b, where a < b are indices of subtrees. The result is in
 /// subtree 0. The number of leaves need not be a power of two: a subtree without a partner moves up a level.
 template <class Parts, class Add>
 constexpr void add_in_tree(const Parts& parts, int count, Add&& add) {

@@ -1,4 +1,4 @@
-// The network of one of the ranks that divide layers.
+// The network of one rank, if ranks divide its layers.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -30,7 +30,7 @@ struct operation_of_rank<Operation, Ranks, D> {
   using type = classes_of_rank<Operation, Ranks, D.descends>;
 };
 
-/// The items of a network with the operations of one rank. All ranks have the same.
+/// The items of a network with the operations of one rank. They are the same for all ranks.
 template <class Items, class Map, int Ranks>
 struct divided {};
 
@@ -61,7 +61,7 @@ struct structure<divided<Items, Map, Ranks>> {
 };
 }  // namespace detail
 
-/// The network of one rank: the same layers, of which it has a part of the parameters.
+/// The network of one rank: the same layers, with a part of their parameters.
 template <class Network, class Map, int Ranks>
 struct network_of_rank {
   using whole = Network;
@@ -82,12 +82,12 @@ inline constexpr division_info division_infos_of<type_list<Node...>>[sizeof...(N
     division_info_of<typename Node::operation>...};
 }  // namespace detail
 
-/// How the operation of each node of a tape is divided.
+/// The division of the operation of each node of a tape.
 template <class Items>
 inline constexpr const auto& divisions_of = detail::division_infos_of<node_types_of<Items>>;
 
 namespace detail {
-/// The classes of a rank, of whose predictions it keeps a part; 0: it keeps all.
+/// The number of classes whose predictions a rank stores; 0: it stores all.
 template <class Items>
 inline constexpr int classes_of_rank_in = [] {
   if constexpr (length(node_types_of<Items>{}) > 0)

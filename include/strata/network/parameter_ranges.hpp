@@ -1,4 +1,4 @@
-// The place of each trained parameter in the arena, and the slices of an arena that threads and processes take.
+// The place of each trained parameter in the arena, and the slices of an arena that belong to threads and processes.
 #pragma once
 #include <algorithm>
 #include <span>
@@ -10,19 +10,19 @@ namespace strata {
 /// Slices of arenas begin and end at multiples of this number of elements.
 inline constexpr long slice_alignment = parameter_alignment;
 
-/// Norms are sums over pieces of this number of elements, which are added in order: for any device and number of threads the bits
-/// are the same. Slices end where a piece ends.
+/// Norms are sums over pieces of this many elements, which are added in order, so that the bits do not depend on the device or
+/// the number of threads. Slices end where a piece ends.
 inline constexpr long norm_piece = 1024;
 
-/// Where a parameter lies in the arenas: its elements, then padding up to `end`. Padding is zero before and after each step.
+/// The place of a parameter in the arenas: its elements, then padding up to `end`. Padding is zero before and after each step.
 struct parameter_range {
   long begin = 0, end = 0;
   penalty regularizer{};
   long elements = end - begin;  // without padding
-  bool frozen = false;          // at run time: no update changes it, and its regularizer adds no penalty
-  long rows = 1, columns = 1;   // its last two extents: it is one matrix or several; 1: it has fewer than two
+  bool frozen = false;          // frozen at run time: updates do not change it, its penalty is 0
+  long rows = 1, columns = 1;   // last two extents, of one matrix or several; 1: fewer than two
 
-  /// Whether the elements of its matrices can be written as products of two vectors that are shorter than they are.
+  /// Whether its matrices can be factored into two shorter vectors.
   constexpr bool is_matrices() const { return rows > 1 && columns > 1; }
 };
 
@@ -33,7 +33,7 @@ struct parameter_ranges {
   constexpr std::span<const parameter_range> span() const { return {ranges, std::size_t(count)}; }
 };
 
-/// The trained parameters of a layout, in the order of the arena. frozen: of each slot of the layout; empty: no slot is.
+/// The trained parameters of a layout, in the order of the arena. frozen: a flag per slot of the layout; empty: no slot is.
 template <int Count>
 constexpr parameter_ranges<Count> trained_ranges(const parameter_layout<Count>& layout, std::span<const bool> frozen = {}) {
   parameter_ranges<Count> trained;
@@ -53,14 +53,14 @@ constexpr parameter_ranges<Count> trained_ranges(const parameter_layout<Count>& 
   return trained;
 }
 
-/// Slice `i` of `count` of a part of an arena. It ends where a piece of the arena ends, or where the part ends.
+/// Slice `i` of `count` of a range of an arena. It ends where a piece of the arena ends, or at the end of the range.
 constexpr element_range slice_of(element_range all, int i, int count) {
   const long first = all.begin / norm_piece, pieces = (all.end + norm_piece - 1) / norm_piece - first;
   const auto cut = [&](int k) { return std::clamp((first + pieces * k / count) * norm_piece, all.begin, all.end); };
   return {cut(i), cut(i + 1)};
 }
 
-/// Each thread of a team calls f(begin, end) for a slice of its own of a part of an arena; a slice may be empty.
+/// Each thread of a team calls f(begin, end) for its slice of a range of an arena; a slice may be empty.
 template <class Team, class F>
 void for_slices(Team& team, element_range all, F&& f) {
   const int count = team.size();
@@ -70,8 +70,8 @@ void for_slices(Team& team, element_range all, F&& f) {
   });
 }
 
-/// The index of the piece that holds an element of parameter number `parameter`. A piece belongs to one parameter, so two pieces
-/// may lie in the same norm_piece elements of the arena. origin: where the array of the elements begins in the arena.
+/// The index of the piece that contains an element of a parameter. A piece belongs to one parameter, so two pieces may lie in the
+/// same norm_piece elements of the arena. origin: the offset of the parameter in the arena.
 constexpr long piece_of(long parameter, long element, long origin = 0) {
   return (element + origin % norm_piece) / norm_piece + parameter;
 }

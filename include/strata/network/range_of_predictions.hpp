@@ -1,10 +1,10 @@
-// Whether the numbers that a network predicts are those that its loss takes.
+// A check that the values a network predicts are those that its loss takes.
 #pragma once
 #include <strata/network/sequential.hpp>
 
 namespace strata {
 
-// The words of the sentence. None is ever defined.
+// The words of the diagnostic. None is ever defined.
 template <class Layer>
 struct the_network_ends_with;
 template <class Loss>
@@ -25,9 +25,9 @@ inline constexpr reason softmax_of_one_unit_is_always_1_use_sigmoid_or_allow_it_
     "the softmax of one unit is always 1: use sigmoid, or put activation<linear> last if it should be so"};
 
 namespace detail {
-/// Why a loss should not compare what a network predicts: null if nothing is known to be wrong.
+/// The reason why a loss does not fit the predictions of a network; null if no problem is known.
 struct range_complaint {
-  int last = 0;  // the node that makes the numbers
+  int last = 0;  // the node that produces the values
   const reason* why = nullptr;
 };
 
@@ -53,7 +53,7 @@ constexpr range_complaint complaint_about_range(const tape<N>& t) {
   return {};
 }
 
-/// no_complaint, or the sentence about the last layer of Items and the loss after it.
+/// no_complaint, or the diagnostic about the last layer of Items and the loss after it.
 template <class Items, class Loss>
 struct range_verdict {
   static constexpr range_complaint found = complaint_about_range(tape_of<Items>);

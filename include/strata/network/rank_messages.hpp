@@ -1,4 +1,4 @@
-// How much ranks that divide layers send each other at a time.
+// The size of messages between ranks that divide layers.
 #pragma once
 #include <algorithm>
 #include <strata/network/network_of_rank.hpp>
@@ -6,14 +6,14 @@
 
 namespace strata::detail {
 
-/// Of parameters that ranks copy after an update or put together, in elements.
+/// Elements per message when ranks copy parameters after an update, or gather them.
 inline constexpr long elements_of_copies = 1L << 16;
-/// Of parameters whose norms are taken.
+/// Elements per message for the norms of parameters.
 constexpr long elements_of_norms(long ranks) { return std::max(1L << 14, ranks * norm_piece); }
-/// Samples that go through the network together, unless compute_options::micro_batch says so.
+/// Samples that pass through the network together, unless compute_options::micro_batch sets their number.
 inline constexpr int samples_of_rank_at_a_time = 256;
 
-/// The most elements that a divided layer sends for a sample.
+/// The largest number of elements that a divided layer sends per sample.
 template <class Items>
 inline constexpr long sent_of_a_sample = [] {
   constexpr const auto& t = tape_of<Items>;

@@ -1,4 +1,4 @@
-// sequential<input<...>, items...>: a network, and the compile error if its layers do not fit. Without input: layers in a row.
+// sequential<input<...>, items...>: a network, and the compile error if its layers do not fit. Without input: a layer sequence.
 #pragma once
 #include <strata/network/tape.hpp>
 
@@ -72,7 +72,7 @@ struct verdict<Items, false, true> {
 };
 }  // namespace detail
 
-/// A network: layers from the input to the predictions. Its shapes are checked where the type is named.
+/// A network: layers from the input to the predictions. Its shapes are checked as soon as the type is named.
 ///   sequential<input<28, 28, 1>, conv2d<32, 3, relu>, flatten, dense<10, softmax>>
 template <int... Extents, class... Items>
 struct sequential<input<Extents...>, Items...> {
@@ -83,7 +83,7 @@ struct sequential<input<Extents...>, Items...> {
   static constexpr shape output_shape = tape_of<items>.nodes[tape_of<items>.size - 1].out;
 };
 
-/// Layers in a row, to be an item or a branch: it takes the shape that reaches it.
+/// A sequence of layers, as an item or a branch of a network: it takes any input shape that its layers take.
 ///   residual<sequential<conv2d<32, 3, same_padding, relu>, conv2d<32, 3, same_padding>>>
 template <class... Items>
 struct sequential {};

@@ -1,4 +1,4 @@
-// Where the parameters of a rank lie in those of the whole network.
+// The place of a rank's parameters in those of the whole network.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -8,15 +8,15 @@
 
 namespace strata::detail {
 
-/// Which elements of a parameter of the whole network a rank has in one of its own: of (outer, extent, inner) those from
-/// rank * own_extent on along the middle one. Beyond the extent its elements are 0.
+/// The part of a parameter of the whole network that a rank stores: for the extents (outer, extent, inner) those from rank *
+/// own_extent on along the middle axis. Beyond the extent its elements are 0.
 struct shard_place {
   int whole_slot = 0;
   int extent = 1, own_extent = 1;
   long inner = 0;
   bool is_divided = false, is_copy = false;
 
-  /// Calls f(element of the whole parameter, own element, count) for own elements [begin, end) of a rank that exist.
+  /// Calls f(element of the whole parameter, own element, count) for the own elements [begin, end) that exist in the whole one.
   template <class F>
   constexpr void for_runs(int rank, long begin, long end, F&& f) const {
     const int first = is_divided ? rank * own_extent : 0, there = std::clamp(extent - first, 0, own_extent);
@@ -39,12 +39,12 @@ struct shard_place {
       if (from < to) f(from, outer * own_row + from - start, to - from);
     }
   }
-  /// The most elements that one rank has of any `elements` of the whole parameter that follow each other.
+  /// The largest number of elements that a rank stores of any `elements` successive ones of the whole parameter.
   constexpr long most_of(long elements) const {
     return std::min(elements, (elements / (extent * inner) + 2) * own_extent * inner);
   }
 };
-/// For each parameter of the network of a rank.
+/// The shard_place of each parameter of a rank's network.
 template <divided_network Network>
 inline constexpr auto shard_places = [] {
   constexpr const auto& own = layout_of<typename Network::items>;

@@ -14,7 +14,7 @@ namespace strata {
 struct summary_options {
   /// Bytes of one element.
   int element_size = 4;
-  /// Elements that the optimizer keeps. Below 0: the line about the optimizer is left out.
+  /// Elements of the optimizer's state. Below 0: the line about the optimizer is left out.
   long optimizer_parameters = -1;
   /// Elements that are not trained although the type of their layer allows it.
   long frozen_parameters = 0;

@@ -36,7 +36,7 @@ class summary_table {
   };
   column columns_[most] = {};
   std::size_t count_;
-  std::string rows_;  // as text
+  std::string rows_;  // formatted rows
 
  public:
   /// `ends`: the end of each column, as a fraction of the line.
@@ -57,7 +57,7 @@ class summary_table {
     }
   }
 
-  /// The cells of the columns, from the first on; there may be more.
+  /// Adds a row. cells: those of the columns, from the first on; further ones are ignored.
   [[gnu::cold]] void add(std::initializer_list<std::string_view> cells) {
     if (!rows_.empty()) rows_ += rule("├", "─", "┼", "┤");
     rows_ += row(cells.begin(), "│");
@@ -81,7 +81,7 @@ class summary_table {
     return out;
   }
 
-  /// Takes the first line of a text, which breaks at a blank. A word that is too long ends in an ellipsis.
+  /// Removes the first line from a text, which breaks at a blank. A word that is too long ends in an ellipsis.
   [[gnu::cold]] static std::string take_line(std::string_view& text, std::size_t width) {
     std::size_t end = std::min(text.find(' '), text.size());
     while (end < text.size())
@@ -102,7 +102,7 @@ class summary_table {
   }
 
   [[gnu::cold]] std::string row(const std::string_view* cells, std::string_view bar) const {
-    std::string_view left[most];  // of each cell, what has not been written
+    std::string_view left[most];  // the remaining text of each cell
     std::copy_n(cells, count_, left);
     std::string out;
     for (bool more = true; more;) {

@@ -23,12 +23,12 @@ struct tape_node {
   const operation_info* operation = nullptr;
   const layer_info* layer = nullptr;
   int layer_number = 0;        // index of the layer; the nodes of a layer share it
-  int input[max_inputs] = {};  // indices of the nodes that it reads
+  int input[max_inputs] = {};  // indices of the nodes whose outputs it reads
   int arity = 0;
-  int consumers = 0;    // how many inputs of later nodes read it
+  int consumers = 0;    // number of inputs of later nodes that read it
   bool frozen = false;  // its parameters are not trained
-  int device = -1;      // that of the innermost `on`; -1: there is none
-  shape out{};          // of one sample
+  int device = -1;      // device of the innermost `on`; -1: none
+  shape out{};          // shape of one sample
 
   constexpr bool is_input() const { return arity == 0; }
 };
@@ -36,11 +36,11 @@ struct tape_node {
 /// The first item that does not fit.
 struct tape_failure {
   int node = -1;                // below 0: every item fits
-  const reason* why = nullptr;  // null for an option that the layer does not know
+  const reason* why = nullptr;  // null for an unknown option of the layer
   shape received{};
   item_path where;
   bool misused_option = false;
-  shape other{};  // of a join: the shape that does not go with the one received; else what the operation wants, if it says so
+  shape other{};  // a join: the shape that differs from the received one; others: the shape that the operation takes, if given
 };
 
 namespace detail {
@@ -82,7 +82,7 @@ constexpr part_of_input input_of_node(const tape_node* nodes, int id) {
   return part;
 }
 
-/// The nodes where a network begins and ends: inputs and losses, in the order of the tape, which is that of their numbers.
+/// The nodes at which a network begins and ends: inputs and losses, in the order of the tape and of their indices.
 struct tape_ends {
   int input_count = 0, output_count = 0;
   int inputs[max_ends] = {}, losses[max_ends] = {};
@@ -106,7 +106,7 @@ inline constexpr reason embedding_takes_the_row_indices_of_the_batch{
 
 namespace detail {
 
-/// Of the branches of a join: the first that differs from branch 0 in more than its channels; else in its channels; else the
+/// The branch of a join to report: the first that differs from branch 0 in more than its channels; else in its channels; else the
 /// last.
 constexpr int odd_one_out(std::span<const shape> in) {
   int odd = int(in.size()) - 1;
@@ -194,7 +194,7 @@ inline constexpr bool is_on = false;
 template <class Device, class... Items>
 inline constexpr bool is_on<on<Device, Items...>> = true;
 
-/// Why an item is none of these.
+/// The reason why an item is not a layer.
 template <class Item>
 constexpr const reason& why_no_layer() {
   if constexpr (!has_parameters_in_an_array<Item>)
@@ -211,8 +211,8 @@ constexpr const reason& why_no_layer() {
     return items_of_a_network_are_layers;
 }
 
-/// How an item of a network becomes a part of the tape: `types`, a list of node_type, and `record`, which appends the nodes in
-/// the same order.
+/// The translation of an item of a network into nodes of the tape: `types`, a list of node_type, and `record`, which appends the
+/// nodes in the same order.
 template <class Item>
 struct structure {
   using operation = refused<why_no_layer<Item>()>;
@@ -252,7 +252,7 @@ struct structure<input<Extents...>> {
 
 using record_function = int (*)(recorder&, int);
 
-/// Records items in a row. The item that stands first has number `First`.
+/// Records a sequence of items. The first has index `First`.
 template <int First, class... Items>
 constexpr int record_row(recorder& r, int in) {
   constexpr record_function items[] = {&structure<Items>::record..., nullptr};
@@ -305,11 +305,11 @@ struct structure<on<device<Index>, Items...>> {
   }
 };
 
-/// A sequential among layers: its layers in a row.
+/// A sequential inside a network: the sequence of its layers.
 template <class... Items>
 struct structure<sequential<Items...>> : structure<branch<Items...>> {};
 
-/// A network among layers: what it receives must be its input.
+/// A network inside a network: the shape that it receives must be that of its input.
 template <int... Extents, class... Items>
 struct structure<sequential<input<Extents...>, Items...>> {
   using types = typename structure<branch<Items...>>::types;

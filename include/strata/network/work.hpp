@@ -7,7 +7,7 @@ namespace strata {
 
 namespace detail {
 /// A kernel is applied once at each position of the output, or, if it enlarges an image, of the input. Parameters of rank 1, such
-/// as biases, are not counted, nor tables of rows, which multiply nothing.
+/// as biases, are not counted, nor embedding tables, which are not multiplied.
 template <int N, int Count>
 constexpr long count_multiply_adds(const tape<N>& t, const parameter_layout<Count>& l) {
   long sum = 0;
@@ -27,7 +27,7 @@ template <network Network>
 inline constexpr long multiply_adds_of =
     detail::count_multiply_adds(tape_of<typename Network::items>, layout_of<typename Network::items>);
 
-/// Whether a sample uses each weight many times, as in convolutions, and not once, as in dense layers.
+/// Whether a sample uses each weight many times, as in convolutions, rather than once, as in dense layers.
 template <network Network>
 inline constexpr bool reuses_weights = multiply_adds_of<Network> > 4 * layout_of<typename Network::items>.trainable;
 

@@ -33,7 +33,7 @@ struct adadelta {
   double rho = 0.95, epsilon = 1e-7;
   double weight_decay = 0, clipnorm = 0, clipvalue = 0, global_clipnorm = 0;
 
-  /// The mean squares of gradients and of steps.
+  /// Slots: the mean squares of gradients and of steps.
   static constexpr int slots() { return 2; }
   /// The settings that not every optimizer has: processes that train together compare them.
   std::array<optimizer_setting, 2> settings() const { return {{{"rho", rho}, {"epsilon", epsilon}}}; }
@@ -41,7 +41,7 @@ struct adadelta {
   void validate() const {
     detail::check_common(*this);
     detail::check_below_1(name, "rho", rho);
-    detail::check_positive(name, "epsilon", epsilon);  // 0 would keep all weights as they are
+    detail::check_positive(name, "epsilon", epsilon);  // 0 would never change a weight
   }
 
   template <class T, class F>

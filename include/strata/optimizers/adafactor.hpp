@@ -49,8 +49,8 @@ struct adafactor_rule {
   }
 };
 
-/// Steps relative to the size of the weights, with second moments of rows and columns only. Its memory has room for one number
-/// for each weight, half of Adam's. The rate of step t is learning_rate, but at most 1 / sqrt(t); in Keras this holds with either
+/// Steps relative to the size of the weights, with second moments of rows and columns only. Its memory has room for one element
+/// per weight, half of Adam's. The rate of step t is learning_rate, but at most 1 / sqrt(t); in Keras this holds with either
 /// value of relative_step.
 /// adafactor{.learning_rate = 1e-2, .clip_threshold = 1}.  https://keras.io/api/optimizers/adafactor
 struct adafactor {
@@ -60,7 +60,7 @@ struct adafactor {
   double beta_2_decay = -0.8, epsilon_1 = 1e-30, epsilon_2 = 1e-3, clip_threshold = 1;
   double weight_decay = 0, clipnorm = 0, clipvalue = 0, global_clipnorm = 0;
 
-  /// The moments.
+  /// One slot for the moments.
   static constexpr int slots() { return 1; }
   static constexpr bool needs_norms() { return true; }
   static constexpr optimizer_traits traits{.needs_whole_matrices = true};
@@ -75,7 +75,7 @@ struct adafactor {
     detail::check_common(*this);
     if (!(beta_2_decay < 0 && beta_2_decay >= -10))
       detail::refuse(name, "beta_2_decay", beta_2_decay, "at least -10 and below 0");
-    detail::check_positive(name, "epsilon_1", epsilon_1);  // 0 would divide 0 by 0 where no gradient arrives
+    detail::check_positive(name, "epsilon_1", epsilon_1);  // 0 would give 0 / 0 if there is no gradient
     detail::check_at_least_0(name, "epsilon_2", epsilon_2);
     detail::check_positive(name, "clip_threshold", clip_threshold);
   }

@@ -32,7 +32,7 @@ struct adagrad {
   double initial_accumulator_value = 0.1, epsilon = 1e-7;
   double weight_decay = 0, clipnorm = 0, clipvalue = 0, global_clipnorm = 0;
 
-  /// The sum of squared gradients, without its initial value.
+  /// One slot: the sum of squared gradients, without its initial value.
   static constexpr int slots() { return 1; }
   /// The settings that not every optimizer has: processes that train together compare them.
   std::array<optimizer_setting, 2> settings() const {

@@ -26,7 +26,7 @@ struct adam_rule {
   }
 };
 
-/// The same with the largest v so far in place of v.
+/// The rule with the largest v so far instead of v.
 template <class T>
 struct adam_amsgrad_rule {
   static constexpr int slots = 3;
@@ -51,7 +51,7 @@ void validate_adam(const Adam& o) {
   check_positive(Adam::name, "epsilon", o.epsilon);  // 0 would give 0 / 0 for elements that never had a gradient
 }
 
-/// Those that not every optimizer has.
+/// The settings specific to Adam's optimizers.
 std::array<optimizer_setting, 4> settings_of_adam(const auto& o) {
   return {{{"beta_1", o.beta_1}, {"beta_2", o.beta_2}, {"epsilon", o.epsilon}, {"amsgrad", double(o.amsgrad)}}};
 }
@@ -77,7 +77,7 @@ struct adam {
   bool amsgrad = false;
   double weight_decay = 0, clipnorm = 0, clipvalue = 0, global_clipnorm = 0;
 
-  /// m, v and, with amsgrad, the largest v.
+  /// Slots: m, v and, with amsgrad, the largest v.
   int slots() const { return amsgrad ? 3 : 2; }
   /// The settings that not every optimizer has: processes that train together compare them.
   std::array<optimizer_setting, 4> settings() const { return detail::settings_of_adam(*this); }

@@ -34,7 +34,7 @@ struct adamax {
   double beta_1 = 0.9, beta_2 = 0.999, epsilon = 1e-7;
   double weight_decay = 0, clipnorm = 0, clipvalue = 0, global_clipnorm = 0;
 
-  /// m and u.
+  /// Slots: m and u.
   static constexpr int slots() { return 2; }
   /// The settings that not every optimizer has: processes that train together compare them.
   std::array<optimizer_setting, 3> settings() const { return {{{"beta_1", beta_1}, {"beta_2", beta_2}, {"epsilon", epsilon}}}; }

@@ -6,7 +6,7 @@
 
 namespace strata {
 
-/// Each element is clamped to [-limit, limit].
+/// Clamps each element to [-limit, limit].
 template <class V, class T>
 constexpr reduced_gradient<V> clip_by_value(reduced_gradient<V> gradient, T limit) {
   return detail::after_reduction::transformed(gradient, [=](V g) {
@@ -22,7 +22,7 @@ constexpr reduced_gradient<V> clip_by_factor(reduced_gradient<V> gradient, T fac
   return detail::after_reduction::transformed(gradient, [=](V g) { return detail::product(g, factor); });
 }
 
-/// The factor that reduces a norm to `limit`, that of a parameter's gradient or one over all parameters; 1 if it is not larger.
+/// The factor that reduces a norm (that of a parameter's gradient, or one over all parameters) to `limit`; 1 if it is not larger.
 /// It is nan if the norm is not finite, so that clipping does not hide that.
 template <class T>
 constexpr double clipnorm_factor(T sum_of_squares, double limit) {

@@ -1,11 +1,11 @@
-// Arithmetic for optimizer rules, on a number or a vector of numbers.
+// Arithmetic for optimizer rules, on scalars or vectors.
 #pragma once
 #include <cmath>
 #include <strata/base/rounded.hpp>
 
 namespace strata::detail {
 
-/// Backends specialise it for their vectors.
+/// Arithmetic on V. Backends specialise it for their vectors.
 template <class V>
 struct elementwise {
   static constexpr V square_root(V x) { return std::sqrt(x); }
@@ -14,15 +14,15 @@ struct elementwise {
   static constexpr V all_zeros() { return V{}; }
 };
 
-/// a * b, rounded before it is added to anything. Without that a compiler may fuse a product with a sum in one place and not in
+/// a * b, rounded before it is added to anything. Otherwise a compiler may fuse a product with a sum in one place and not in
 /// another, and the bits of the weights would depend on compiler, flags and machine.
 template <class V, class W>
 constexpr V product(V a, W b) {
   return elementwise<V>::rounded(a * b);
 }
 
-/// The root by which a rule divides. It is nan if x is infinite, because a moment that has overflowed would stop an element for
-/// good.
+/// The root by which a rule divides. It is nan if x is infinite: dividing by a moment that has overflowed would silently stop all
+/// further updates of the element.
 template <class V>
 constexpr V square_root(V x) {
   return elementwise<V>::square_root(x) + (x - x);

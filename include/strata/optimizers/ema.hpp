@@ -11,8 +11,8 @@
 
 namespace strata {
 
-/// The rule of another optimizer, then  average += (w - average) * pace, in a slot after those of the rule. The first step copies
-/// the weights: its pace is 1.
+/// Applies the rule of another optimizer, then  average += (w - average) * pace, in a slot after those of the rule. The first
+/// step copies the weights: its pace is 1.
 template <class Rule, class T>
 struct ema_rule {
   static constexpr int slots = Rule::slots + 1;
@@ -78,7 +78,7 @@ struct ema_rule {
 };
 
 namespace detail {
-/// "ema_adam": snapshots and messages between processes tell it from adam.
+/// "ema_adam": distinguishes it from adam in snapshots and messages between processes.
 template <class Optimizer>
 inline constexpr auto name_of_ema = [] {
   constexpr std::size_t size = std::char_traits<char>::length(Optimizer::name);
@@ -97,7 +97,7 @@ constexpr std::size_t count_settings() {
 
 /// `trainer{network{}, ema{adam{.learning_rate = 3e-4}, 0.999}, ...}` trains as adam alone, and keeps a moving average of the
 /// weights beside them, momentum * average + (1 - momentum) * weights after each step. The average often predicts better than the
-/// last weights: take_averages(model) makes it the weights, and the callback average_weights does so at the end of fit.
+/// last weights: take_averages(model) copies it to the weights, and the callback average_weights does so at the end of fit.
 /// In Keras: use_ema and ema_momentum.  https://keras.io/api/optimizers
 template <optimizer Optimizer>
 struct ema {
@@ -119,14 +119,14 @@ struct ema {
         clipvalue(of.clipvalue),
         global_clipnorm(of.global_clipnorm) {}
 
-  /// Those of the optimizer, and the average.
+  /// The slots of the optimizer, and one for the average.
   int slots() const { return of.slots() + 1; }
   bool needs_norms() const
     requires norm_optimizer<Optimizer>
   {
     return of.needs_norms();
   }
-  /// The settings that not every optimizer has: processes that train together compare them.
+  /// The settings of the optimizer, and the momentum: processes that train together compare them.
   std::array<optimizer_setting, detail::count_settings<Optimizer>() + 1> settings() const {
     std::array<optimizer_setting, detail::count_settings<Optimizer>() + 1> all{};
     std::size_t n = 0;

@@ -43,7 +43,7 @@ struct ftrl_rule : detail::ftrl_constants<T> {
   }
 };
 
-/// The same for any p.
+/// The rule for any p.
 template <class T>
 struct ftrl_power_rule : detail::ftrl_constants<T> {
   static constexpr int slots = 2;
@@ -67,7 +67,7 @@ struct ftrl {
   double l1_regularization_strength = 0, l2_regularization_strength = 0, l2_shrinkage_regularization_strength = 0, beta = 0;
   double weight_decay = 0, clipnorm = 0, clipvalue = 0, global_clipnorm = 0;
 
-  /// The sum of squared gradients, without its initial value, and z.
+  /// Slots: the sum of squared gradients, without its initial value, and z.
   static constexpr int slots() { return 2; }
   /// The settings that not every optimizer has: processes that train together compare them.
   std::array<optimizer_setting, 6> settings() const {

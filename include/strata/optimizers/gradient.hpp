@@ -6,7 +6,7 @@
 
 namespace strata {
 
-/// An element of a sum over some samples: not yet a mean, and not yet of all processes. V: a number or a vector of numbers.
+/// An element of a sum over some samples: not yet a mean, and not yet of all processes. V: a scalar or a vector.
 template <class V>
 struct local_gradient {
   V sum;
@@ -24,7 +24,7 @@ struct after_reduction {
   static constexpr reduced_gradient<V> transformed(reduced_gradient<V> gradient, F&& f) {
     return reduced_gradient<V>(f(gradient.value()));
   }
-  /// For elements to which the mean has been applied.
+  /// The mean for elements that have already been multiplied by it: a factor of 1.
   template <class T>
   static constexpr sample_mean<T> applied(sample_mean<T>) {
     return sample_mean<T>(T(1));
@@ -32,7 +32,7 @@ struct after_reduction {
 };
 }  // namespace detail
 
-/// An element of the mean gradient over the global batch. Clipping and the rules of optimizers take nothing else. Only a
+/// An element of the mean gradient over the global batch. Clipping and the rules of optimizers take only this type. Only a
 /// global_gradient makes one.
 template <class V>
 class reduced_gradient {
@@ -47,8 +47,7 @@ class reduced_gradient {
 };
 
 /// The gradients that one engine has computed: `count` arrays with sums over the samples of one leaf each, or of whole subtrees
-/// of leaves. Together they are the leaves [begin, end) of the `leaves` that the global batch has. Addresses are those of the
-/// device.
+/// of leaves. Together they cover the leaves [begin, end) of all `leaves` of the global batch. Addresses are those of the device.
 template <class T, class Device>
 struct leaf_gradients {
   T* const* arrays = nullptr;
@@ -75,8 +74,8 @@ class sample_mean {
 };
 
 /// The gradient of the global batch: arrays whose sum, in the tree over leaves, times `mean()` is the mean over all samples. An
-/// update takes nothing else. Only a gradient_reduction makes one. The reduction owns the arrays; an update may overwrite
-/// the first.
+/// update takes only this type. Only a gradient_reduction makes one. The reduction owns the arrays; an update may overwrite the
+/// first.
 template <class T, class Device>
 class global_gradient {
   T* const* arrays_;
@@ -91,15 +90,15 @@ class global_gradient {
   constexpr sample_mean<T> mean() const { return mean_; }
   /// The same gradient from copies of the arrays.
   constexpr global_gradient at(T* const* copies) const { return {copies, count_, mean_.scale_}; }
-  /// The same once the first array holds the mean itself.
+  /// The same gradient after the mean has been stored in the first array.
   constexpr global_gradient in_first_array() const { return {arrays_, 1, T(1)}; }
 };
 
-// The sentence about an update that is given leaf_gradients. Never defined.
+// The diagnostic for an update with leaf_gradients. Never defined.
 template <class Given, class Wanted>
 struct reduction_is_missing_between;
 
-/// Base of reductions. A derived class promises that its result holds the gradients of all processes.
+/// Base of reductions. A derived class guarantees that its result contains the gradients of all processes.
 class gradient_reduction {
  protected:
   /// The arrays hold sums over all samples of the global batch.
@@ -109,7 +108,7 @@ class gradient_reduction {
   }
 };
 
-/// The reduction of a process that computes all leaves by itself.
+/// The reduction of a process that computes all leaves alone.
 struct whole_batch_reduction : gradient_reduction {
   /// Throws strata::error if other processes have computed some of the leaves.
   template <class T, class Device>

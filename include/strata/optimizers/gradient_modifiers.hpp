@@ -1,4 +1,4 @@
-// What happens to a mean gradient before the rule of an optimizer sees it: penalties are added, then it is clipped.
+// Modifications of a mean gradient before an optimizer's rule: penalties are added, then it is clipped.
 #pragma once
 #include <limits>
 #include <strata/optimizers/clipping.hpp>
@@ -7,15 +7,15 @@
 
 namespace strata {
 
-/// What changes the mean gradient of some elements before the rule sees it, and their weights.
+/// The modifications of the mean gradient of some elements before the rule, and of their weights.
 template <class T>
 struct gradient_modifiers {
   T l1 = 0, l2 = 0;    // adds the derivative of l1 * |w| + l2 * w^2
-  T clip_factor = 1;   // of a norm: clipnorm_factor
+  T clip_factor = 1;   // clipnorm_factor of a norm
   T clip_value = 0;    // 0: off
   T weight_decay = 0;  // w -= w * weight_decay; includes the learning rate
 
-  /// The rule sees the mean gradient.
+  /// Whether the rule receives the mean gradient unchanged.
   constexpr bool keep_gradient() const { return l1 == 0 && l2 == 0 && clip_factor == 1 && clip_value == 0; }
 };
 
@@ -29,7 +29,7 @@ constexpr reduced_gradient<V> add_penalty(reduced_gradient<V> gradient, V w, T l
   });
 }
 
-/// The gradient as the rule sees it, for the weight w.
+/// The gradient that the rule receives, for the weight w.
 template <class V, class T>
 constexpr reduced_gradient<V> modified(reduced_gradient<V> gradient, V w, const gradient_modifiers<T>& m) {
   const T clip_value = m.clip_value == 0 ? std::numeric_limits<T>::infinity() : m.clip_value;
@@ -37,8 +37,8 @@ constexpr reduced_gradient<V> modified(reduced_gradient<V> gradient, V w, const 
 }
 
 /// The direction that a factored_rule proposes for an element of a matrix, whose moment is of_row * of_column. That product can
-/// leave the range of T although its root is within it, as where neither the row nor the column has had a gradient. Then the
-/// gradient is divided by the root of of_row, and its moment is of_column.
+/// leave the range of T although its root is within it, for example if neither the row nor the column has had a gradient. Then
+/// the gradient is divided by the root of of_row, and its moment is of_column.
 template <class Rule, class V, class T>
 constexpr V propose_from_factors(const Rule& rule, reduced_gradient<V> gradient, V of_column, T of_row, T inverse_root_of_row) {
   using limits = std::numeric_limits<T>;

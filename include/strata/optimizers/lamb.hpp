@@ -52,7 +52,7 @@ struct lamb {
   double beta_1 = 0.9, beta_2 = 0.999, epsilon = 1e-7;
   double weight_decay = 0, clipnorm = 0, clipvalue = 0, global_clipnorm = 0;
 
-  /// m and v.
+  /// Slots: m and v.
   static constexpr int slots() { return 2; }
   static constexpr bool needs_norms() { return true; }
 
@@ -63,10 +63,10 @@ struct lamb {
     detail::check_common(*this);
     detail::check_below_1(name, "beta_1", beta_1);
     detail::check_below_1(name, "beta_2", beta_2);
-    detail::check_positive(name, "epsilon", epsilon);  // 0 would divide 0 by 0 where no gradient arrives
+    detail::check_positive(name, "epsilon", epsilon);  // 0 would give 0 / 0 if there is no gradient
   }
 
-  /// The corrections are for moments that start at zero; in double, because 1 - 0.999f is wrong by 1e-5.
+  /// The corrections of moments that start at zero, in double, because 1 - 0.999f is wrong by 1e-5.
   template <class T, class F>
   void with_rule(long step, double rate, F&& f) const {
     const double t = static_cast<double>(step + 1);

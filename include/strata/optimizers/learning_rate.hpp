@@ -7,7 +7,7 @@
 
 namespace strata {
 
-/// A number, or a function of the step, from 0. Schedules are in optimizers/schedules.hpp.
+/// A constant, or a function of the step, which counts from 0. Schedules are in optimizers/schedules.hpp.
 class learning_rate_schedule {
   std::function<double(long)> at_;
   const char* name_ = "";
@@ -15,8 +15,8 @@ class learning_rate_schedule {
 
  public:
   learning_rate_schedule(double constant) : at_([constant](long) { return constant; }), is_number_(true) {}
-  /// Calls schedule.validate(), if the schedule has it, which throws strata::error for wrong settings. A schedule with a `name`
-  /// has a rate for every step: processes that train together compare some of its rates.
+  /// Calls schedule.validate(), if there is one; it throws strata::error for wrong settings. A schedule with a `name` has a rate
+  /// for every step: processes that train together compare some of its rates.
   template <class Schedule>
     requires(!std::same_as<std::remove_cvref_t<Schedule>, learning_rate_schedule>) &&
             std::is_invocable_r_v<double, const Schedule&, long>
@@ -27,9 +27,9 @@ class learning_rate_schedule {
   }
 
   double operator()(long step) const { return at_(step); }
-  /// Of the schedule; empty for a number and for a function without a name.
+  /// The name of the schedule; empty for a constant and for a function without a name.
   const char* name() const { return name_; }
-  /// Whether the rate is a number, the same for all steps.
+  /// Whether the rate is a constant.
   bool is_number() const { return is_number_; }
 };
 

@@ -24,7 +24,7 @@ struct lion_rule {
   }
 };
 
-/// Lion: lion{.learning_rate = 1e-4, .weight_decay = 0.1}. Its learning rate is that of adam divided by 3 to 10.
+/// Lion: lion{.learning_rate = 1e-4, .weight_decay = 0.1}. Use a learning rate 3 to 10 times smaller than for adam.
 /// https://keras.io/api/optimizers/lion
 struct lion {
   static constexpr auto name = "lion";
@@ -33,7 +33,7 @@ struct lion {
   double beta_1 = 0.9, beta_2 = 0.99;
   double weight_decay = 0, clipnorm = 0, clipvalue = 0, global_clipnorm = 0;
 
-  /// The momentum.
+  /// One slot: the momentum.
   static constexpr int slots() { return 1; }
   /// The settings that not every optimizer has: processes that train together compare them.
   std::array<optimizer_setting, 2> settings() const { return {{{"beta_1", beta_1}, {"beta_2", beta_2}}}; }

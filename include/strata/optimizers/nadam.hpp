@@ -11,8 +11,8 @@
 
 namespace strata {
 
-/// m += (g - m) * (1 - beta_1);  v += (g^2 - v) * (1 - beta_2);  w -= (of_m * m + of_g * g) / (sqrt(v / (1 - beta_2^t)) +
-/// epsilon) of_m and of_g include the learning rate.
+/// m += (g - m) * (1 - beta_1);  v += (g^2 - v) * (1 - beta_2)
+/// w -= (of_m * m + of_g * g) / (sqrt(v / (1 - beta_2^t)) + epsilon), where of_m and of_g include the learning rate.
 template <class T>
 struct nadam_rule {
   static constexpr int slots = 2;
@@ -37,7 +37,7 @@ struct nadam {
   double beta_1 = 0.9, beta_2 = 0.999, epsilon = 1e-7;
   double weight_decay = 0, clipnorm = 0, clipvalue = 0, global_clipnorm = 0;
 
-  /// m and v.
+  /// Slots: m and v.
   static constexpr int slots() { return 2; }
   /// The settings that not every optimizer has: processes that train together compare them.
   std::array<optimizer_setting, 3> settings() const { return {{{"beta_1", beta_1}, {"beta_2", beta_2}, {"epsilon", epsilon}}}; }
@@ -58,7 +58,7 @@ struct nadam {
   /// beta_1 of step 1 times that of step 2, and so on, up to step t.
   double product_until(long t) const {
     double product = std::pow(beta_1, double(t)), power = 1;
-    for (long i = std::min(t, 1000L); i > 0; --i) product *= 1 - (power *= 0.96) / 2;  // later factors are beta_1 in double
+    for (long i = std::min(t, 1000L); i > 0; --i) product *= 1 - (power *= 0.96) / 2;  // later factors round to beta_1 in double
     return product;
   }
 };

@@ -1,4 +1,4 @@
-// What a rule with norms knows about a whole parameter.
+// The norms of a whole parameter, for rules that need them.
 #pragma once
 
 namespace strata {
@@ -7,13 +7,13 @@ namespace strata {
 template <class Number>
 struct norms_of_parameter {
   Number weights;    // after weight decay
-  Number direction;  // of what propose() returned
+  Number direction;  // norm of the directions that propose() returned
   long elements = 1;
 };
 using parameter_norms = norms_of_parameter<double>;
 
 namespace detail {
-/// In what a rule for numbers T computes with norms: double, unless T records what is done with it.
+/// The type in which a rule for T computes with norms: double, unless T records operations.
 template <class T>
 struct number_of_norms {
   using type = double;

@@ -14,13 +14,13 @@ template <class T>
 struct rmsprop_constants {
   T rate, rho, one_minus_rho, momentum, epsilon;
 
-  /// rate * g / sqrt(v + epsilon) for the new v
+  /// Updates v, and returns rate * g / sqrt(v + epsilon).
   template <class V>
   constexpr V increment(V g, V& v) const {
     v = product(v, rho) + product(product(g, g), one_minus_rho);
     return g * rate / square_root(v + epsilon);
   }
-  /// The same with the variance instead of the mean square: v - a^2 for the new a, which rounding can make negative
+  /// The same with the variance v - a^2 of the updated v and a instead of the mean square; rounding can make it negative
   template <class V>
   constexpr V centered_increment(V g, V& v, V& a) const {
     v = product(v, rho) + product(product(g, g), one_minus_rho);
@@ -85,7 +85,7 @@ struct rmsprop {
   bool centered = false;
   double weight_decay = 0, clipnorm = 0, clipvalue = 0, global_clipnorm = 0;
 
-  /// The mean square; with momentum, the momentum; if centered, the mean.
+  /// Slots: the mean square; with momentum, the momentum; if centered, the mean.
   int slots() const { return 1 + (momentum > 0 ? 1 : 0) + (centered ? 1 : 0); }
 
   /// The settings that not every optimizer has: processes that train together compare them.

@@ -12,14 +12,14 @@ namespace strata::detail {
 /// Throws strata::error: "adam: beta_1 = 1 must be at least 0 and below 1".
 [[noreturn]] void refuse(const char* who, const char* what, double value, const std::string& must);
 
-/// The comparisons of these checks are false for nan, so that nan is refused. Values have the range of float, with every
+/// The comparisons of these checks are false for nan, so that nan is refused. Values must be in the range of float, for every
 /// precision.
 void check_at_least_0(const char* who, const char* what, double value);
 void check_positive(const char* who, const char* what, double value);
 void check_below_1(const char* who, const char* what, double value);
 void check_finite(const char* who, const char* what, double value);
 
-/// Checks the settings that all optimizers have.
+/// Checks the settings common to all optimizers.
 template <class Optimizer>
 void check_common(const Optimizer& o) {
   check_at_least_0(Optimizer::name, "learning_rate", o.learning_rate(0));

@@ -1,4 +1,4 @@
-// What a worker of a parameter server does with a batch: the sums over its leaves, without an update.
+// The computation of a parameter server's worker for a batch: the sums over its leaves, without an update.
 #pragma once
 #include <algorithm>
 #include <strata/concepts/engine.hpp>
@@ -42,12 +42,12 @@ class batch_gradient {
   /// Makes room for batches of up to `batch` samples.
   void prepare(int batch, purpose why) { engine_.prepare(batch, why, std::max(1, workers_)); }
 
-  /// How many subtrees the gradients of worker `rank` are, for a batch of `batch` samples.
+  /// The number of subtrees in the gradients of worker `rank`, for a batch of `batch` samples.
   int parts(int batch, int rank) const {
     return workers_ == 0 ? 1 : detail::subtrees(share_of(policy_(batch).leaves, rank, workers_)).count();
   }
 
-  /// The samples of a batch of that size that worker `rank` computes.
+  /// The samples that worker `rank` computes of a batch of that size.
   row_range own_samples(int batch, int rank) const {
     if (workers_ == 0) return {0, batch};
     return policy_.samples_of(batch, rank, workers_);

@@ -57,7 +57,7 @@ void clear_pieces(T* gradient, std::span<const element_run> pieces) {
 template <class T>
 class single_contribution : gradient_reduction {
  public:
-  /// Of a shard of `size` elements; zero in the rows of tables that the pieces do not name.
+  /// The gradient of a shard of `size` elements; zero in the rows of tables outside of the pieces.
   global_gradient<T, host_device> receive(const push_request& p, long size, const shard_contents& contents,
                                           std::span<const element_run> pieces, auto& read) {
     gradient_.grow(std::size_t(size));
@@ -65,9 +65,9 @@ class single_contribution : gradient_reduction {
     sum_[0] = gradient_.data();
     return reduced<host_device>(sum_, 1, p.samples);
   }
-  /// Of what was received last.
+  /// True if the last gradient that was received is finite.
   bool is_finite() const { return is_finite_; }
-  /// Once applied or refused, with the same pieces.
+  /// Clears the gradient after it was applied or refused, with the same pieces.
   void clear(std::span<const element_run> pieces) { clear_pieces(gradient_.data(), pieces); }
 
  private:
@@ -104,7 +104,7 @@ class contributions : gradient_reduction {
   int samples() const { return samples_; }
   int leaves() const { return leaves_; }
 
-  /// A push of the right size, of a worker that `has` none yet. Returns false if it has nan or infinity: then it is dropped.
+  /// Adds a push of the right size, of a worker with none yet. Returns false, and drops the push, if it has nan or infinity.
   bool add(push_request p, const shard_contents& contents, std::vector<element_run> pieces, auto& read) {
     contribution& mine = workers_[std::size_t(p.worker)];
     const int parts = subtrees(share(p, p.worker)).count();

@@ -44,8 +44,8 @@ struct parameter_client_options {
   std::vector<row_table> tables{};  // as in parameter_store_options
 };
 
-/// Pushes and pulls all shards at the same time, one message per shard. A call that finds its server unavailable is repeated for
-/// `retry_for`; then communication_error names the server. It also carries what a server reports about other workers.
+/// Pushes and pulls all shards at the same time, one message per shard. A call whose server is unavailable is repeated for
+/// `retry_for`; then communication_error has the name of the server. It also has a server's reports about other workers.
 template <class T>
 class parameter_client {
   using clock = std::chrono::steady_clock;
@@ -111,7 +111,7 @@ class parameter_client {
         [](std::size_t, const detail::weights_answer&, wire::envelope&) {});
   }
 
-  /// Throws strata::error if the training is synchronous and a shard is not at `step`: its gradients would count for nothing.
+  /// Throws strata::error if the training is synchronous and a shard is not at `step`: the gradients would be ignored.
   long pull(T* weights, std::int64_t step) {
     std::vector<std::int64_t> versions(shards_.size());
     const auto message = [&](std::size_t k) {
@@ -179,7 +179,7 @@ class parameter_client {
     return updates;
   }
 
-  /// Tells the servers about an error with which this program may end; empty: it goes on.
+  /// Announces to the servers an error with which this program may end; empty: it continues.
   void announce_error(const std::string& what) {
     if (what == announced_) return;
     announced_ = what;
@@ -237,8 +237,8 @@ class parameter_client {
     for (const element_run& r : runs) received.read(weights + shards_[k].begin + r.begin, std::size_t(r.size()) * sizeof(T));
   }
 
-  /// Calls a method for each shard, all at the same time. message(shard) makes the request, take(shard, answer, envelope) gets
-  /// the answer. The chief gives `weights` to a server that was restarted and has none.
+  /// Calls a method for each shard, all at the same time. message(shard) makes the request, take(shard, answer, envelope)
+  /// receives the answer. The chief sends `weights` to a server that was restarted and has none.
   template <class Message, class Take>
   void for_all_shards(const char* method, Message&& message, Take&& take, const T* weights = nullptr) {
     std::vector<std::size_t> all(shards_.size());

@@ -46,7 +46,7 @@ struct parameter_server_verdict<Items, -1> {
 };
 }  // namespace detail
 
-/// The partial gradients of one step, as the connection to the servers sees them.
+/// The partial gradients of one step, for the connection to the servers.
 template <class T>
 struct pushed_gradient {
   std::shared_ptr<const arena<T>> sums;  // partial gradient k begins at element k * `stride`
@@ -100,7 +100,7 @@ class parameter_executor : detail::compiled<Program, Backend>,
   using computation = batch_gradient<Program, Backend>;
   static constexpr bool has_tables = travelling_tables<Program>::count > 0;
 
-  /// Workers agree on nothing: each is a group of its own. Its errors go to the servers, which tell the workers that wait for it.
+  /// Workers have no agreements: each is a group of its own. Its errors go to the servers, which pass them to waiting workers.
   class group_of_worker : public solo_group {
     std::optional<connection>& servers_;
 
@@ -137,7 +137,7 @@ class parameter_executor : detail::compiled<Program, Backend>,
         servers_(std::move(servers)),
         local_(options, servers_->is_synchronous() ? servers_->size() : 0) {
     check(optimizer());
-    // Workers that compute different batches draw different random numbers.
+    // Workers that compute different batches use different random streams.
     if (!servers_->is_synchronous() && servers_->rank() > 0) seed_ = seed_.fork(std::uint64_t(servers_->rank()));
     initialize_parameters(layout, local_.parameters(), seed);
     local_.parameters_changed();
@@ -181,8 +181,8 @@ class parameter_executor : detail::compiled<Program, Backend>,
     join();
     return counted::learning_rate();
   }
-  /// The steps that this worker has made so far. A synchronous training that goes on from snapshots of its servers begins at
-  /// their step. Throws strata::error if this worker has made more: servers know its pushes by their step and would drop them.
+  /// Sets the steps that this worker has made so far. A synchronous training that continues from snapshots of its servers begins
+  /// at their step. Throws strata::error if this worker has made more: servers identify its pushes by step and would drop them.
   void set_step(long step) {
     if (step < steps_) throw_error({"set_step(", step, "): this worker has made ", steps_, " steps already"});
     counted::set_step(step);
@@ -197,8 +197,8 @@ class parameter_executor : detail::compiled<Program, Backend>,
     if (servers().is_synchronous()) return {};
     return {std::size_t(servers().rank()), std::size_t(servers().size())};
   }
-  /// In a process that keeps parameters: returns true when the training is over, and from then on at once. In a worker: returns
-  /// false at once.
+  /// In a process that keeps parameters: returns true when the training is over, and later at once. In a worker: returns false at
+  /// once.
   bool serve() {
     if (!serve_) return false;
     if (!has_served_) serve_();
@@ -209,7 +209,7 @@ class parameter_executor : detail::compiled<Program, Backend>,
   double communicating() const { return servers().communicating(); }
   double waiting() const { return servers().waiting(); }
 
-  /// Before the first training step this worker takes the weights of the servers, and with them the number of updates so far.
+  /// Before the first training step, this worker gets the servers' weights, and with them the number of updates so far.
   void prepare(int batch, purpose why) {
     if (why == purpose::training) catch_up();
     servers();  // or throws
@@ -278,7 +278,7 @@ class parameter_executor : detail::compiled<Program, Backend>,
     return *servers_;
   }
 
-  /// All weights, and how many updates the servers have made.
+  /// Pulls all weights, and the number of updates of the servers.
   void pull() const { this->refresh_step(pull_weights()); }
   long pull_weights() const {
     const long updates = servers().pull(weights(), steps_);
@@ -313,8 +313,8 @@ class parameter_executor : detail::compiled<Program, Backend>,
     }
   }
 
-  /// Before a step: assigns weights that the program has set, and pulls the weights once. Those that another worker than the
-  /// chief has set give way to the weights of the servers; the step, and with it the rate that was reported, stays.
+  /// Before a step: assigns weights that the program has set, and pulls the weights once. Weights that a worker other than the
+  /// chief has set are overwritten by those of the servers; the step, and with it the reported rate, stays.
   void catch_up() {
     if (connected_ && !assigns_) return;
     if (group_.is_chief()) servers().assign(weights(), !connected_);

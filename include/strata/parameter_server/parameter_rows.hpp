@@ -63,9 +63,9 @@ inline void keep_each_once(std::vector<std::uint32_t>& rows) {
 }
 }  // namespace detail
 
-/// Which elements of a shard a message has: first the rest, which belongs to no table, then the pieces of the rows that the
-/// message names. Shards are cut without regard to rows, so a shard may begin and end within a row. A shard without tables is all
-/// rest.
+/// The elements of a shard in a message: first the rest, which belongs to no table, then the pieces of the rows in the message.
+/// Shards are cut without regard to rows, so a shard may begin and end within a row. A shard without tables consists of the rest
+/// only.
 class shard_contents {
   /// The part of a table that the shard has.
   struct part {
@@ -118,7 +118,7 @@ class shard_contents {
     return pieces;
   }
 
-  /// Of these rows, those that the shard has a piece of. `rows` are in ascending order, each once.
+  /// The given rows of which the shard has a piece. `rows` are in ascending order, each once.
   std::vector<std::uint32_t> rows_among(std::span<const std::uint32_t> rows) const {
     std::vector<std::uint32_t> mine;
     for (const part& p : parts_) {
@@ -131,7 +131,7 @@ class shard_contents {
     }
     return mine;
   }
-  /// Why a message may not name these rows; empty: it may.
+  /// The reason why a message must not have these rows; empty if it may.
   std::string what_is_wrong(std::span<const std::uint32_t> rows) const {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (i > 0 && rows[i] <= rows[i - 1])

@@ -74,7 +74,7 @@ class parameter_service {
         }
       }
       void OnDone() override { delete this; }
-      /// Only the first status counts.
+      /// Only the first status is sent.
       void end(const grpc::Status& status) {
         if (!ended_.exchange(true)) Finish(detail::status_of(status.error_code(), status.error_message()));
       }

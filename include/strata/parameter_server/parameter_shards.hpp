@@ -19,11 +19,11 @@ struct parameter_shard {
   friend constexpr bool operator==(const parameter_shard&, const parameter_shard&) = default;
 };
 
-/// The most bytes of a shard with any partitioner, because a shard is one message: a worker pushes one gradient of it for each of
+/// The largest shard of any partitioner, in bytes, because a shard is one message: a worker pushes one gradient of it for each of
 /// its subtrees of leaves. Only a parameter that must not be cut may be larger.
 inline constexpr long largest_shard_bytes = 1 << 20;
 
-// The partitioners of tf.distribute.experimental.partitioners: the number of shards for a number of bytes. They see all
+// The partitioners of tf.distribute.experimental.partitioners: the number of shards for a number of bytes. They divide all
 // parameters as one block, not each variable by itself, so small variables share a shard.
 // https://www.tensorflow.org/api_docs/python/tf/distribute/experimental/partitioners/Partitioner
 
@@ -55,7 +55,7 @@ struct max_size_partitioner {
 using partitioner = std::function<int(long bytes)>;
 
 namespace detail {
-/// The number of shards that a partitioner wants. Throws strata::error for no server, no parameter or no shard.
+/// The number of shards from a partitioner. Throws strata::error for no server, no parameter or no shard.
 inline int wanted_shards(long bytes, const partitioner& how, int servers) {
   if (servers < 1) throw_error("parameter_server: the cluster has no ps, so no process would keep the parameters");
   if (bytes < 1) throw_error("parameter_server: the network has no trained parameters, so the servers would keep nothing");

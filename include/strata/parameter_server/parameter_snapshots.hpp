@@ -104,8 +104,8 @@ class parameter_snapshots {
     files_ = io::snapshot_files(options_.folder / detail::text_of({"ps_", server, ".snapshot"}));
   }
 
-  /// Until this object ends, another server that holds the same snapshots, in any process, is an error that names both. Throws
-  /// strata::error in the one that is later.
+  /// Until this object ends, another server with the same snapshots, in any process, is an error with the names of both. Throws
+  /// strata::error in the later one.
   void hold() {
     if (files_.newest().empty()) return;
     lock_ = std::make_unique<io::lock_file>();
@@ -138,7 +138,7 @@ class parameter_snapshots {
     throw_error({file.string(), " is of another training: its shards are others"});
   }
 
-  /// Whether there is something to save, and it is time.
+  /// True if there are changes to save, and it is time.
   template <class Store>
   bool is_due(const Store& store) const {
     if (files_.newest().empty()) return false;
@@ -150,7 +150,7 @@ class parameter_snapshots {
     return now >= failed_until_ &&
            (over != saved_over_ || now - saved_at_ >= options_.every || (options_.updates > 0 && gradients >= options_.updates));
   }
-  /// If the snapshot cannot be written, says so on std::clog and tries again after `every`; the training goes on.
+  /// If the snapshot cannot be written, writes that to std::clog and retries after `every`; the training continues.
   template <class Store>
   void save_when_due(const Store& store) {
     if (!is_due(store)) return;
@@ -172,13 +172,13 @@ class parameter_snapshots {
     }
   }
 
-  /// After the training has ended in good order, so that the next one begins anew.
+  /// Called after the training has ended regularly, so that the next one starts from scratch.
   void remove() noexcept {
     if (!files_.newest().empty()) files_.remove_all();
   }
 
  private:
-  /// In a sentence; empty if all sections are as they were written.
+  /// A sentence about the damage; empty if all sections are as they were written.
   static std::string damage_of(const std::filesystem::path& file) {
     try {
       detail::section_reader check(file);

@@ -1,5 +1,5 @@
-// What a parameter server does with the requests of its workers, without a network: it keeps shards and answers each request when
-// the staleness policy allows.
+// The logic of a parameter server, without a network: it keeps shards and answers each request of its workers when the staleness
+// policy allows.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -30,7 +30,7 @@
 namespace strata {
 
 namespace detail {
-/// Why a request is refused.
+/// The reason why a request is refused.
 enum class refusal : std::uint8_t {
   none,
   invalid,  // the request makes no sense
@@ -40,8 +40,8 @@ enum class refusal : std::uint8_t {
 };
 }  // namespace detail
 
-/// The weights of a shard after `version` updates: all, or those that were asked for, one run after the other. They stay as they
-/// are while the answer lives.
+/// The weights of a shard after `version` updates: all, or the requested runs, one after the other. They do not change while the
+/// answer lives.
 template <class T>
 struct parameter_answer {
   detail::refusal why = detail::refusal::none;
@@ -88,11 +88,11 @@ class parameter_store {
   }
 
   std::size_t workers() const { return options_.workers.size(); }
-  /// How many shards this server has.
+  /// The number of shards of this server.
   int shards() const {
     return int(std::ranges::count_if(shards_, [](const auto& s) { return s != nullptr; }));
   }
-  /// Of the weights of all its shards.
+  /// The bytes of the weights of all its shards.
   std::size_t bytes() const {
     std::size_t sum = 0;
     for (const auto& s : shards_) sum += s ? s->bytes() : 0;
@@ -101,7 +101,7 @@ class parameter_store {
   std::uint64_t run() const { return options_.run; }
   /// Bytes of the largest shard of all servers, but at least largest_shard_bytes.
   std::size_t bytes_of_largest() const { return bytes_of_largest_; }
-  /// The most partial gradients that a push has.
+  /// The largest number of partial gradients in a push.
   int most_parts() const { return is_synchronous(options_.staleness) ? detail::subtrees::most : 1; }
 
   // Membership.
@@ -132,12 +132,12 @@ class parameter_store {
     depart(worker, incarnation, connection, control::presence::lost);
   }
 
-  /// An error with which the worker's program may end; empty: it goes on.
+  /// Sets an error with which the worker's program may end; empty: it continues.
   void announce(int worker, std::uint64_t incarnation, std::string trouble) {
     const std::lock_guard lock(roster_mutex_);
     if (control::roster::entry* const e = roster_.find(worker, incarnation)) e->trouble = std::move(trouble);
   }
-  /// Why the worker has ended, in a sentence; empty: it has not, or has not said why.
+  /// The reason why the worker has ended, as a sentence; empty: it has not, or has not given a reason.
   std::string trouble_of(int worker) const {
     const std::lock_guard lock(roster_mutex_);
     return detail::waiting_rules::trouble_of(roster_.find(worker));
@@ -152,7 +152,7 @@ class parameter_store {
     const std::lock_guard lock(roster_mutex_);
     return !roster_.all().empty();
   }
-  /// Whether all workers have left or are gone for good.
+  /// True if all workers have left or are gone for good.
   bool is_deserted() const {
     const auto patience = std::max<std::chrono::milliseconds>(options_.lost_after, std::chrono::seconds(5));
     const auto now = clock::now();
@@ -209,8 +209,8 @@ class parameter_store {
     wait(*s, {{worker, -1, clock::now()}, key, std::move(respond), true, s->contents().pieces_of(rows)});
   }
 
-  /// Applies a gradient unless it was applied before, and answers with the weights as soon as the worker may go on. In a shard
-  /// with tables the gradient of rows that the push does not name is zero, and the answer has only the rest.
+  /// Applies a gradient unless it was applied before, and answers with the weights as soon as the worker may continue. In a shard
+  /// with tables, the gradient is zero in rows that are not in the push, and the answer has only the rest.
   void push(push_request p, std::uint32_t number, const void* key, std::size_t bytes, auto&& read, responder respond) {
     shard* s = find(number);
     if (!s) return respond(refuse_shard(number));
@@ -237,7 +237,7 @@ class parameter_store {
     wait(*s, std::move(r));
   }
 
-  /// Returns whether that request was waiting. It will not be answered.
+  /// Drops a request. Returns true if it was waiting; then it will not be answered.
   bool forget(std::uint32_t number, const void* key) {
     shard* s = find(number);
     if (!s) return false;
@@ -373,7 +373,7 @@ class parameter_store {
     return s.version() >= 0;
   }
 
-  /// Every request is a sign of life.
+  /// Records that the worker is alive: every request is a sign of life.
   bool is_current(int worker, std::uint64_t incarnation) {
     const std::lock_guard lock(roster_mutex_);
     control::roster::entry* const e = roster_.find(worker, incarnation);

@@ -24,8 +24,8 @@
 
 namespace strata::detail {
 
-/// When this process dies, the server sees the call end. A thread of this process waits for a second answer, which never comes,
-/// to see the end as well and join again at once: a worker that computes for a long time must not be taken for dead.
+/// When this process dies, the call ends in the server. A thread of this process waits for a second answer, which never comes, to
+/// detect the end as well and join again at once: a worker that computes for a long time must not be declared dead.
 class server_session {
   using clock = std::chrono::steady_clock;
 
@@ -44,18 +44,18 @@ class server_session {
     joins_ = 1;
     thread_ = std::thread([this] { stay(); });
   }
-  /// Calls over the connection that this worker last joined with.
+  /// The stub of the connection over which this worker last joined.
   server_connection::stub stub() {
     const std::lock_guard lock(mutex_);
     return calls_;
   }
-  /// How often this worker has joined.
+  /// The number of times that this worker has joined.
   long joins() {
     const std::lock_guard lock(mutex_);
     return joins_;
   }
-  /// Whether this worker has joined more than `before` times. Waits up to `patience` for that; if the connection is broken, for
-  /// as long as a server may be out of reach. Throws communication_error if it stays broken, strata::error if the server refuses.
+  /// True if this worker has joined more than `before` times. Waits up to `patience` for that; if the connection is broken, as
+  /// long as a server may be unreachable. Throws communication_error if it stays broken, strata::error if the server refuses.
   bool has_joined_again(long before, std::chrono::milliseconds patience) {
     std::unique_lock lock(mutex_);
     news_.wait_for(lock, patience, [&] { return joins_ > before || away_; });
@@ -67,7 +67,7 @@ class server_session {
     return joins_ > before;
   }
 
-  /// Tells the server, if it is there, about an error with which this program may end; empty: it goes on.
+  /// Announces to the server, if it can be reached, an error with which this program may end; empty: it continues.
   void announce_error(const std::string& what) {
     {
       const std::lock_guard lock(mutex_);
@@ -199,8 +199,8 @@ class server_session {
     }
   }
 
-  /// Tells the server if it is there, or it would take this worker for lost. A chief that ends because of an error is lost: if it
-  /// left, the training would be over, and the servers would delete their snapshots.
+  /// Notifies the server if it can be reached; otherwise it would consider this worker lost. A chief that ends because of an
+  /// error counts as lost: if it left, the training would be over, and the servers would delete their snapshots.
   void leave() noexcept {
     if (!thread_.joinable()) return;
     bool tells = who_.rank > 0 || std::uncaught_exceptions() == 0;

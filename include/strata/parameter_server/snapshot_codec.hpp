@@ -31,7 +31,7 @@ struct clock_snapshot {
   using fields = wire::fields<wire::field<1, &clock_snapshot::incarnation>, wire::field<2, &clock_snapshot::last_step>,
                               wire::field<3, &clock_snapshot::progress>>;
 };
-/// Weights and the optimizer's state follow, as they lie in memory: they may be larger than a message.
+/// Weights and the optimizer's state follow as they are in memory, because they may be larger than a message.
 struct shard_snapshot {
   std::int64_t number = -1, begin = 0, end = 0, version = -1;
   std::vector<clock_snapshot> clocks{};
@@ -47,7 +47,7 @@ template <class T>
 std::string_view bytes_of(std::span<const T> values) {
   return {reinterpret_cast<const char*>(values.data()), values.size_bytes()};
 }
-/// False if there are not as many bytes.
+/// Returns false if the sizes differ.
 template <class T>
 bool copy_bytes(std::string_view bytes, std::span<T> to) {
   if (bytes.size() != to.size_bytes()) return false;
@@ -80,7 +80,7 @@ void save_snapshot(const Store& store, Section&& section) {
       });
 }
 
-/// Whether numbers are what a server can have counted, with room to go on.
+/// True if the values could have been counted by a server, with room to continue.
 inline bool is_plausible(const shard_snapshot& s) {
   constexpr std::int64_t most = std::int64_t(1) << 62;
   return s.version >= -1 && s.version < most &&
@@ -88,8 +88,8 @@ inline bool is_plausible(const shard_snapshot& s) {
              s.clocks, [](const clock_snapshot& c) { return c.last_step >= -1 && c.progress >= 0 && c.progress < most; });
 }
 
-/// Takes back what save_snapshot gave, from section(), before a worker joins. Returns false if it is of other shards or workers;
-/// the store is then as good as new. A line on std::clog says so if the build that saved it had other arithmetic. Throws
+/// Restores what save_snapshot has saved, from section(), before a worker joins. Returns false if it is of other shards or
+/// workers; the store is then as good as new. Writes a line to std::clog if the build that saved it had other arithmetic. Throws
 /// wire::malformed_message.
 template <class Store, class Section>
 bool restore_snapshot(Store& store, Section&& section) {

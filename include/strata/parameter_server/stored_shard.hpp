@@ -67,14 +67,14 @@ class stored_shard {
     return {some, some.get()};
   }
 
-  /// For new weights. The optimizer's state stays.
+  /// The weights, to be overwritten. The optimizer's state stays.
   std::span<T> overwrite() {
     own_weights();
     version_ = std::max<std::int64_t>(version_, 0);
     is_settled_ = false;
     return now_->weights.span();
   }
-  /// As a snapshot had it; -1 makes the shard as good as new.
+  /// Sets the version from a snapshot; -1 makes the shard as good as new.
   void set_version(std::int64_t version) {
     version_ = version;
     is_settled_ = false;
@@ -105,7 +105,7 @@ class stored_shard {
   }
 
  private:
-  /// Not written while it has readers.
+  /// Weights that are not written while they have readers.
   struct version_of_weights {
     arena<T> weights;
     std::atomic<int> readers{0};
@@ -120,8 +120,8 @@ class stored_shard {
     now_ = std::move(copy);
   }
 
-  /// Whether this step leaves weights without a gradient as they are, so that rows without one need no update. The rule treats
-  /// every element alike, so a few weights of all magnitudes tell.
+  /// True if this step does not change weights without a gradient, so that rows without one need no update. The rule treats all
+  /// elements alike, so testing a few weights of all magnitudes is enough.
   template <class Rule>
   bool keeps_weights_without_gradient(const Rule& rule, double rate) const {
     if (Rule::slots > 0 || takes_norms(rules_)) return false;

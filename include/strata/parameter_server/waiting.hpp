@@ -1,4 +1,4 @@
-// Who waits for whom at a parameter server: when a worker may go on after its push, and when a wait has become pointless.
+// Waits at a parameter server: when a worker may continue after its push, and when a wait has become pointless.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace strata::detail {
 
-/// A worker as one shard sees it.
+/// The state of a worker in one shard.
 struct worker_clock {
   std::uint64_t incarnation = 0;
   std::int64_t last_step = -1;  // that was applied
@@ -40,7 +40,7 @@ class waiting_rules {
                 std::chrono::milliseconds lost_after)
       : staleness_(staleness), workers_(std::move(workers)), timeout_(timeout), lost_after_(lost_after) {}
 
-  /// The least progress of the other workers that are present; 0 without any.
+  /// The least progress of the other present workers; 0 if there are none.
   static std::int64_t slowest(std::span<const worker_clock> clocks, const control::roster& who, int worker) {
     std::int64_t least = -1;
     for (std::size_t r = 0; r < clocks.size(); ++r) {
@@ -63,8 +63,8 @@ class waiting_rules {
     return true;
   }
 
-  /// Why the request will not be answered; empty: it may be. `has_pushed(worker)` tells whether the gradient of the synchronous
-  /// step under way has come.
+  /// The reason why the request will not be answered; empty: it may be. `has_pushed(worker)` returns whether the worker's
+  /// gradient of the current synchronous step has arrived.
   template <class HasPushed>
   std::string futile(const waiting_request& r, std::int64_t version, std::span<const worker_clock> clocks,
                      const control::roster& who, HasPushed&& has_pushed, time now) const {
@@ -92,11 +92,11 @@ class waiting_rules {
     return "";
   }
 
-  /// Why a worker that has left or is lost has ended, in a sentence; empty: it is present, or has not said why.
+  /// The reason why a worker that has left or is lost has ended, as a sentence; empty: it is present, or has not given one.
   static std::string trouble_of(const control::roster::entry* e) {
     return e && e->is != control::presence::present && !e->trouble.empty() ? control::ends_because_of(e->who, e->trouble) : "";
   }
-  /// With rank, host and pid once it has joined.
+  /// The name of a worker, with rank, host and pid once it has joined.
   std::string name_of(int worker, const control::roster& who) const {
     const control::roster::entry* const e = who.find(worker);
     return e ? to_string(e->who) : workers_[std::size_t(worker)];

@@ -212,7 +212,7 @@ template <class Program, class Backend>
 inline constexpr bool has_two_plans = infers_differently<Program> || cuts_plans<Backend> || divides_parameters<Backend>;
 
 namespace detail {
-/// The purpose for which the plan of another one was made: that itself, or training where one plan serves both.
+/// The purpose whose plan is used for Why: Why itself, or training if one plan serves both.
 template <class Program, class Backend, purpose Why>
 inline constexpr purpose purpose_of_plan = has_two_plans<Program, Backend> ? Why : purpose::training;
 }  // namespace detail
@@ -227,8 +227,8 @@ using kernel_at =
                                       plan_of<Program, Backend, Why>.groups[G].has_narrow_input,
                                       plan_of<Program, Backend, Why>.groups[G].has_narrow_output>::type;
 
-/// What a program runs as the kernel of the loss of output number Output. A backend whose kernels of losses compute the metrics
-/// of that output, too, specialises it.
+/// The kernel that a program runs for the loss of output Output. A backend whose loss kernels also compute the metrics of that
+/// output specialises it.
 template <class Program, class Backend, class Kernel, int Output>
 struct kernel_of_output {
   using type = Kernel;
@@ -287,7 +287,7 @@ inline constexpr int first_without_kernel =
                                                         : detail::first_half_kernel<Program, Backend>;
 
 namespace detail {
-/// no_complaint, or what a backend says about a program besides.
+/// no_complaint, or a further diagnostic of a backend about a program.
 template <class Program, class Backend>
 struct backend_verdict {
   using type = no_complaint;

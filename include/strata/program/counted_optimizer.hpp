@@ -15,7 +15,7 @@ class counted_optimizer {
 
   const Optimizer& optimizer() const { return optimizer_; }
 
-  /// Updates so far of the parameters at hand.
+  /// The number of updates of the current parameters so far.
   long step() const { return step_; }
   void set_step(long step) { step_ = step; }
 
@@ -30,7 +30,7 @@ class counted_optimizer {
   std::optional<double> learning_rate_by_hand() const { return rate_by_hand_; }
 
  protected:
-  /// For an executor whose weights are a copy: reading them may fetch newer ones, and with them the number of their updates.
+  /// For an executor whose weights are a copy: reading them may fetch newer ones, together with the step that belongs to them.
   void refresh_step(long step) const { step_ = step; }
 
  private:

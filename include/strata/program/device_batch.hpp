@@ -21,7 +21,7 @@ constexpr std::array<label_kind, sizeof...(Output)> truths_of(type_list<Output..
 template <class Program>
 inline constexpr auto truths_of_program = detail::truths_of(typename Program::outputs{});
 
-/// For engines whose device cannot read the memory of the host. It has what the network and its losses read.
+/// A batch in device memory, for devices that cannot read host memory. It has the arrays that the network and its losses read.
 template <class T, computing_device Device>
 class device_batch {
   template <class V>
@@ -34,7 +34,7 @@ class device_batch {
   int capacity_ = 0, weights_capacity_[max_ends] = {};  // there is memory for weights from the first batch on that has them
 
  public:
-  /// Of the program, constants: ends_of_program and truths_of_program.
+  /// Both arguments are constants of the program: ends_of_program and truths_of_program.
   device_batch(const end_sizes& ends, std::span<const label_kind> truths) : ends_(&ends), truths_(truths) {}
 
   /// Allocates memory for batches of up to `count` samples.

@@ -1,4 +1,4 @@
-// Which engine computes a program on a backend; and what a backend does on the host, apart from any engine.
+// The engine that computes a program on a backend; and the arithmetic that a backend does on the host without an engine.
 #pragma once
 #include <strata/concepts/device.hpp>
 #include <strata/program/compute_options.hpp>
@@ -11,7 +11,7 @@ using default_backend = cpu;
 
 template <class Backend>
 struct on_backend;
-// The words of the sentence about a backend whose header is not included. Never defined.
+// The parts of the diagnostic about a backend whose header is not included. Never defined.
 template <class Backend>
 struct include_the_header_that_defines_the_engine_of;
 
@@ -23,8 +23,8 @@ struct engine_for {
                 "no header that defines the engine of this backend is included; that of the CPU is <strata/cpu/cpu.hpp>");
 };
 
-/// What a process does with arrays in its own memory, without an engine: a parameter server updates parameters, processes add up
-/// gradients. Specialised by backends that run on the host:
+/// Arithmetic of a process on arrays in its own memory, without an engine: a parameter server updates parameters, processes add
+/// up gradients. Specialised by backends that run on the host:
 ///   `team(threads)`              has `size()` and `for_tasks(count, f)`, which calls f(task, thread) for each task
 ///   `scope`                      lives while arithmetic is done, so that denormals are flushed as in a step
 ///   `sum_leaves(to, arrays, count, begin, end)`  elements [begin, end) of the sum in the tree over arrays
@@ -48,7 +48,7 @@ template <class Backend>
 struct engine_options {
   using type = compute_options;
 };
-/// Of a backend that computes as another one does, such as fits_in<8_MiB>: those of the other one.
+/// A backend that computes as another one does, such as fits_in<8_MiB>, has the settings of that one.
 template <class Backend>
   requires requires { typename Backend::whole; }
 struct engine_options<Backend> : engine_options<typename Backend::whole> {};

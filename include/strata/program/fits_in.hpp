@@ -14,11 +14,11 @@
 namespace strata {
 
 /// `one_device<fits_in<64_MiB>>{}`: the activations of the samples that a thread computes together, with their gradients and the
-/// scratch memory of kernels, take at most so many bytes. If they would take more, a thread computes fewer samples together, or
-/// the network is cut into pieces: only the outputs of pieces are kept in the forward pass, and the backward pass of a piece
-/// first computes its activations again. Of 1, 2, 3, 4, 6, 8, 11, ... pieces and 256, 128, 64, ... samples it takes what is
-/// expected to take the least time. Bits do not depend on it. A budget that is too small for one sample does not compile, and the
-/// sentence says how much is needed. Chen et al., "Training deep nets with sublinear memory cost" (2016),
+/// scratch memory of kernels, take at most this many bytes. If they would take more, a thread computes fewer samples together, or
+/// the network is cut into pieces: the forward pass keeps only the outputs of pieces, and the backward pass of a piece first
+/// recomputes its activations. Of 1, 2, 3, 4, 6, 8, 11, ... pieces and 256, 128, 64, ... samples, the combination with the
+/// shortest estimated time is used. The results have the same bits. A budget that is too small for one sample does not compile;
+/// the diagnostic has the bytes needed. Chen et al., "Training deep nets with sublinear memory cost" (2016),
 /// https://arxiv.org/abs/1604.06174
 template <long Bytes, class Backend = default_backend>
 struct fits_in {
@@ -32,7 +32,7 @@ template <long Bytes, class Backend, class Operation, class Precision, shape... 
   requires(!std::is_void_v<typename find_kernel<Backend, Operation, Precision, In...>::type>)
 struct kernel<fits_in<Bytes, Backend>, Operation, Precision, In...> : find_kernel<Backend, Operation, Precision, In...>::type {};
 
-// The words of the sentence about fits_in. Never defined.
+// The parts of the diagnostic about fits_in. Never defined.
 template <long Bytes>
 struct in_bytes;
 template <long Bytes>
@@ -50,7 +50,7 @@ inline constexpr reason so_much_is_needed_for_one_sample_even_if_all_that_can_be
     "so much is needed for one sample, even if all that can be is computed again"};
 
 namespace detail {
-/// The bytes that a thread needs for activations, at most: for micro-batches of that many samples.
+/// The bytes of activations that a thread needs at most, for micro-batches of `samples` samples.
 template <int N>
 constexpr long bytes_of_activations(const plan<N>& p, long samples, long bytes) {
   return (samples * (p.passing + p.scratch_per_sample) + p.scratch) * bytes;
@@ -63,12 +63,12 @@ inline constexpr auto plan_in_pieces = [] {
   return p;
 }();
 
-/// How a program is computed within a budget. pieces: 0 if it cannot be; then `needed` are the bytes for one sample.
+/// How a program is computed within a budget. pieces: 0 if it does not fit; then `needed` is the number of bytes for one sample.
 struct budgeted_work {
   int pieces = 0, samples = 1;
   long needed = std::numeric_limits<long>::max();
 };
-/// Of that many samples at a time reading the weights takes as long as computing.
+/// Samples per pass at which reading the weights takes as long as computing.
 template <class Program>
 inline constexpr int samples_for_weights = reuses_weights<typename Program::network> ? 0 : 16;
 /// About how long a step takes, in twelfths of one that reads no weights and computes nothing twice. With several pieces, about a
@@ -111,7 +111,7 @@ template <class Program, bounds_activations Backend>
 inline constexpr auto made_plan<Program, Backend, purpose::training> =
     plan_in_pieces<Program, Backend, std::max(1, budgeted_work_of<Program, Backend>.pieces)>;
 
-/// Whether the activations fit, or how much memory they need.
+/// Checks that the activations fit; if not, the diagnostic has the memory that they need.
 template <class Program, bounds_activations Backend>
 struct backend_verdict<Program, Backend> {
   static constexpr bool is_on_host = device_of<Backend>::is_host;

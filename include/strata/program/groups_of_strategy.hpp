@@ -4,7 +4,7 @@
 
 namespace strata::detail {
 
-/// Not placed::groups, which is a member of each object.
+/// True for a static member `groups`. placed::groups is a data member and does not count.
 template <class Of>
 concept has_constant_groups = requires { requires std::is_same_v<decltype(&Of::groups), const int*>; };
 

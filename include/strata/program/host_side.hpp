@@ -1,4 +1,4 @@
-// What an executor keeps on the host of an engine's arrays: nothing where the device is the host, copies otherwise.
+// Access to an engine's arrays on the host: the arrays themselves if the device is the host, copies otherwise.
 #pragma once
 #include <memory>
 #include <span>
@@ -13,7 +13,7 @@ namespace strata::detail {
 template <class Engine>
 using host_arithmetic_of = host_arithmetic<typename host_backend_of<typename Engine::backend>::type>;
 
-/// Lends the arrays of an engine on the host.
+/// Gives access to the arrays of an engine on the host, without copies.
 template <class Engine>
 class host_side {
   using T = typename Engine::value_type;
@@ -26,7 +26,7 @@ class host_side {
   static void updated() {}
   static auto& team(const Engine& e) { return e.team(); }
   static leaf_gradients<T, host_device> gradients(Engine& e) { return e.gradients(); }
-  /// to: the mean of each element.
+  /// Writes the mean gradient, element by element, to `to`.
   static void read_gradient(Engine&, const global_gradient<T, host_device>& from, std::span<T> to) {
     host_arithmetic_of<Engine>::sum_leaves(to.data(), from.arrays(), from.count(), 0, long(to.size()));
     for (T& each : to) each = from.mean().of(each).value();
@@ -63,12 +63,12 @@ class host_side<Engine> {
     slots_.is_valid = true;
     return slots_.values.span();
   }
-  /// The spans that are valid may have been written to.
+  /// Writes the valid copies back to the engine, because the caller may have changed them.
   void written(Engine& e) {
     if (parameters_.is_valid) e.write_parameters(parameters_.values.span());
     if (slots_.is_valid) e.write_slots(slots_.values.span());
   }
-  /// The engine has changed its arrays.
+  /// Marks the copies as stale: the engine has changed its arrays.
   void updated() { parameters_.is_valid = slots_.is_valid = false; }
   auto& team(const Engine&) const { return *team_; }
   leaf_gradients<T, host_device> gradients(Engine& e) {

@@ -1,4 +1,4 @@
-// The kernels of a program in words and numbers: what a kernel_observer needs to know of the groups of a plan.
+// The kernels of a program with their names and sizes, for a kernel_observer.
 #pragma once
 #include <strata/base/linkage.hpp>
 #include <strata/network/summary.hpp>
@@ -45,7 +45,7 @@ std::string layers_of_group(std::span<const tape_node> nodes, const std::vector<
 std::string operations_of_group(std::span<const tape_node> nodes, const kernel_group& g);
 }  // namespace detail
 
-/// In the order of the groups of the plan for training.
+/// The kernels in the order of the groups of the plan for training.
 template <class Program, class Backend>
 std::vector<listed_kernel> kernel_list() {
   constexpr const auto& p = plan_of<Program, Backend>;

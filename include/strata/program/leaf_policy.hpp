@@ -23,8 +23,8 @@ void refuse_negative(const Options& how) {
 }
 }  // namespace detail
 
-/// leaves: of each batch, 0 for default_leaves; a batch has at least one leaf for each of `processes` that share it.
-/// Throws strata::error for more leaves, or processes, than a batch can have leaves.
+/// leaves: the leaves of each batch, 0 for default_leaves. A batch has at least one leaf for each process that shares it.
+/// Throws strata::error if `leaves` or `processes` exceeds max_leaves, or if `leaves` is negative.
 template <class Program>
 constexpr leaf_policy leaf_policy_of(int leaves, int processes) {
   if (leaves < 0 || leaves > max_leaves)
@@ -33,7 +33,7 @@ constexpr leaf_policy leaf_policy_of(int leaves, int processes) {
     throw_error({processes, " processes cannot share the leaves of a batch: there are at most ", max_leaves});
   return {leaves, int(std::bit_ceil(unsigned(processes))), reuses_weights<whole_network_of<typename Program::network>>};
 }
-/// The same for the options of an engine, which it checks: none may be negative.
+/// The policy for the options of an engine. Throws strata::error if one of them is negative, too.
 template <class Program, class Options>
   requires requires(const Options& how) { how.leaves; }
 leaf_policy leaf_policy_of(const Options& how, int processes) {

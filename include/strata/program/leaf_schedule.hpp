@@ -24,11 +24,11 @@ class leaf_schedule {
   leaf_range own_;
 
  public:
-  /// ends: of the program, a constant.
+  /// ends: a constant of the program, of which the address is kept.
   leaf_schedule(leaf_policy policy, const end_sizes& ends) : policy_(policy), ends_(&ends) {}
 
-  /// For prepare(): the most leaves, and the largest ones, of batches of up to `batch` samples. No leaves if there is memory for
-  /// such batches.
+  /// For prepare(): the most leaves, and the largest leaf, of any batch of up to `batch` samples. Empty if memory for such
+  /// batches is there already.
   batch_division grow(int batch, purpose why) {
     if (batch <= prepared_for_[int(why)]) return {};
     prepared_for_[int(why)] = batch;
@@ -36,9 +36,9 @@ class leaf_schedule {
     if (why == purpose::training) most_ = most;
     return most;
   }
-  /// After grow(), where the memory that it asked for could not be had: the next call asks again.
+  /// Called if the memory after grow() could not be allocated: the next grow() returns sizes again.
   void forget() { prepared_for_[0] = prepared_for_[1] = 0; }
-  /// The largest batch that was prepared for.
+  /// The size of the largest batch that grow() has been called for.
   int prepared_for(purpose why) const { return prepared_for_[int(why)]; }
   /// The most leaves of a training batch that one of `processes` computes, and the most samples of one.
   batch_division most_of_one(int processes) const { return {(most_.leaves + processes - 1) / processes, most_.capacity}; }

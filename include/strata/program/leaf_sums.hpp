@@ -1,4 +1,4 @@
-// What strategies add up over the leaves of a batch: gradients, statistics, losses and metrics.
+// The sums over the leaves of a batch: gradients, statistics, losses and metrics.
 #pragma once
 #include <cstddef>
 #include <strata/base/rounded.hpp>

@@ -5,9 +5,9 @@
 
 namespace strata {
 
-/// What a training step reads and writes if each kernel of the plan reads each of its operands once and writes each result once,
-/// an update reads and writes weights and slots once, and forward and backward of the last group are one kernel. Without the sums
-/// of leaves, which are a few numbers.
+/// The bytes that a training step reads and writes if each kernel of the plan reads each of its operands once and writes each
+/// result once, an update reads and writes weights and slots once, and forward and backward of the last group are one kernel. The
+/// few sums of each leaf are not counted.
 template <class Program, class Backend>
 constexpr long least_bytes_of_step(long count, long leaves, long slots) {
   constexpr const auto& plan = plan_of<Program, Backend>;

@@ -12,7 +12,7 @@
 
 namespace strata::detail {
 
-/// Adds what metric M says of one sample to its sums, and goes on to those of the next metric.
+/// Adds metric M of one sample to its sums, and advances `sums` to those of the next metric.
 template <class M, class T, class Truth>
 constexpr void measure_sample(std::span<const T> prediction, Truth truth, double*& sums) {
   if constexpr (adds_several<M>) {
@@ -38,7 +38,7 @@ constexpr void measure_output(type_list<M...>, const T* predictions, std::size_t
   }
 }
 
-/// The same for all outputs, one after the other.
+/// Adds the metrics of all outputs, one after the other.
 template <class Program, class T = typename Program::value_type>
 constexpr void measure(const output_rows<const T>& predictions, const samples<T>& batch, double* to) {
   constexpr const end_sizes& ends = ends_of_program<Program>;
@@ -54,8 +54,8 @@ constexpr void measure(const output_rows<const T>& predictions, const samples<T>
   }(typename Program::outputs{});
 }
 
-/// What an engine of the host does with the predictions of a micro-batch. A backend whose ranks have a part of them specialises
-/// it.
+/// The use that a host engine makes of the predictions of a micro-batch. Specialised by a backend whose ranks have only a part of
+/// the predictions each.
 template <class Program, class Backend>
 struct use_of_predictions {
   using T = typename Program::value_type;
@@ -63,7 +63,7 @@ struct use_of_predictions {
   static void measure(const output_rows<const T>& predictions, const samples<T>& batch, double* to, rank_exchange<T>*) {
     detail::measure<Program>(predictions, batch, to);
   }
-  /// Copies those of output k for `count` samples. to: null, where they are not wanted.
+  /// Copies the predictions of output k for `count` samples to `to`, unless that is null.
   static void give(const T* predictions, int k, int count, T* to, rank_exchange<T>*) {
     if (to) std::copy_n(predictions, count * ends_of_program<Program>.outputs[k], to);
   }

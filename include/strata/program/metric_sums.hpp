@@ -8,7 +8,7 @@
 namespace strata {
 
 namespace detail {
-/// How many pairs of sums the metrics of one output have.
+/// The number of (sum, count) pairs that the metrics of one output need.
 template <class Program, class... M>
 constexpr std::size_t pairs_of_metrics([[maybe_unused]] std::size_t output, type_list<M...>) {
   if constexpr ((adds_several<M> || ...))
@@ -31,9 +31,8 @@ struct sum_counts {
 };
 }  // namespace detail
 
-/// (sum, count) over the global batch: of the loss, which is the sum of those of all outputs; if there are several outputs, of
-/// the loss of each; then of each metric, output by output. A metric that adds up numbers of its own has them in as many pairs as
-/// it needs.
+/// (sum, count) over the global batch: of the loss, summed over all outputs; if there are several outputs, of the loss of each;
+/// then of each metric, output by output. A metric with sums of its own stores them in as many pairs as it needs.
 template <class Program>
 using metric_sums = std::array<metric_sum, detail::sum_counts<Program>::reported>;
 

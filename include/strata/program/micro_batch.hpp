@@ -25,17 +25,17 @@ constexpr int samples_in_cache(int segment = 0) {
   return int(std::clamp<long>(long(std::bit_floor(std::uint64_t(cache / (numbers * bytes) + 1))), 4, 256));
 }
 
-/// How many samples of a segment go through the network together, unless compute_options::micro_batch says something else.
-/// `most`: what it says at most.
+/// The samples of a segment that go through the network together, unless compute_options::micro_batch sets another number.
+/// most(wanted): that option, bounded by the budget of the backend, if it has one.
 template <class Program, class Backend, purpose Why>
 struct samples_at_a_time {
   static constexpr int of(int segment = 0) { return samples_in_cache<Program, Backend, Why>(segment); }
   static constexpr int most(int wanted) { return wanted; }
 };
 
-/// The samples of a micro-batch on a backend that splits programs, where a process computes so many leaves of `capacity` samples.
-/// wanted: compute_options::micro_batch. With a timetable of several micro-batches each row of threads has as many, but at least
-/// one for each leaf.
+/// The samples of a micro-batch on a backend that splits programs, in a process that computes `leaves` leaves of `capacity`
+/// samples. wanted: compute_options::micro_batch. With a timetable of several micro-batches, each row of threads computes that
+/// many, but at least one for each leaf.
 template <class Program, class Backend>
 constexpr int samples_of_turn(int capacity, int leaves, int rows, int wanted) {
   constexpr int micro_batches = Backend::split::table.micro_batches;

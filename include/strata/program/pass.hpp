@@ -22,8 +22,8 @@ namespace strata {
 
 namespace detail {
 
-/// What passes over a plan have in common, wherever their arrays lie. first: the index of the first sample of the batch in the
-/// global batch.
+/// The calls of kernels that all passes over a plan share, wherever their arrays are. first: the index in the global batch of the
+/// first sample of the batch.
 template <class Program, class Backend, purpose Why>
 class kernel_calls {
  protected:
@@ -65,7 +65,7 @@ class kernel_calls {
     return step_.trained ? step_.trained[g].parameters[parameter] : plan.groups[g].trainable[parameter];
   }
 
-  /// Where the gradient of a leaf begins in the arena, while this group is computed.
+  /// The offset in the arena at which the gradient array of a leaf begins while this group is computed.
   static constexpr long gradient_begin(const kernel_group& it) { return plan.is_cut ? plan.begin_of_segment[it.segment] : 0; }
   const T* weights_of(const kernel_group& it, int parameter) const {
     if constexpr (plan.is_cut)
@@ -73,7 +73,7 @@ class kernel_calls {
     return step_.weights;
   }
 
-  /// All but y, dy, saved and scratch. input(k), input_gradient(k): where those lie that are not the batch.
+  /// The operands except y, dy, saved and scratch. input(k), input_gradient(k): addresses of inputs other than the batch.
   template <class Input, class Gradient>
   operands<T> operands_of(int g, Input&& input, Gradient&& input_gradient) {
     const kernel_group& it = plan.groups[g];
@@ -123,13 +123,13 @@ class pass : kernel_calls<Program, Backend, Why> {
        const samples<T>& batch, std::int64_t first, int at = 0)
       : calls(step, sums, batch, first), work_(work), at_(at) {}
 
-  /// Whether a kernel has to be prepared for a number of samples and leaves.
+  /// True if a kernel has to be prepared for the number of samples and leaves.
   static constexpr bool prepares = [] {
     for (const auto& each : code)
       if (each.prepare) return true;
     return false;
   }();
-  /// What kernels have to know before the first pass over so many samples and leaves, group by group.
+  /// Prepares the kernels for this number of samples and leaves: the result for each group, null if it needs none.
   std::vector<std::shared_ptr<const void>> prepare(bool for_training) {
     std::vector<std::shared_ptr<const void>> all(code.size());
     for (std::size_t g = 0; g < code.size(); ++g)
@@ -227,7 +227,7 @@ class pass : kernel_calls<Program, Backend, Why> {
     detail::launch(step_.queue, code[std::size_t(g)].update_state, of(g), w);
   }
 
-  /// Of each output, on the device.
+  /// The predictions for each output, on the device.
   output_rows<const T> predictions() {
     output_rows<const T> all;
     for (int k = 0; k < plan.output_count; ++k) {
@@ -273,7 +273,7 @@ class pass : kernel_calls<Program, Backend, Why> {
 
   T* place(workspace_location where, int size) { return work_.at(where, size, at_); }
 
-  /// in_forward: of the forward pass. Later, what a piece of the plan has computed again may lie elsewhere.
+  /// in_forward: called from the forward pass. Later, recomputed activations of a piece may be at other addresses.
   [[gnu::noinline]] operands<T> of(int g, [[maybe_unused]] bool in_forward = false) {
     const kernel_group& it = plan.groups[g];
     const auto output_of = [&](const kernel_group& from) {
@@ -291,7 +291,7 @@ class pass : kernel_calls<Program, Backend, Why> {
     return o;
   }
 
-  /// Before the backward of the last group of a piece: the activations of the piece.
+  /// Before the backward of the last group of a piece, recomputes the activations of the piece.
   void compute_again_before([[maybe_unused]] int g) {
     if constexpr (plan.piece_count > 1) {
       const int piece = plan.groups[g].piece;

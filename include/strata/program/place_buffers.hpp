@@ -20,7 +20,7 @@ struct workspace_buffer {
 /// than twice, because clang stops a constant expression after 2^20 steps. Returns the size of the workspace.
 ///
 /// pass_of(step): within a pass the steps repeat for other samples of the same buffers. So until the pass has ended, the place of
-/// a dead buffer can only be taken by one whose samples lie at the same positions.
+/// a dead buffer can only be reused by one whose samples are at the same positions.
 template <int Max>
 constexpr int place_in_workspace(const workspace_buffer* buffers, int count, auto&& pass_of) {
   struct hole {

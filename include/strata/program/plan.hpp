@@ -13,8 +13,8 @@ namespace strata {
 /// The longest chain of operations that one kernel may take.
 inline constexpr int max_fusion = 4;
 
-/// What a plan is for. In inference nothing is kept for backward. An operation on the whole batch is like any other, because its
-/// statistics are state by then, and an operation that only trains is a view.
+/// The use of a plan. In inference nothing is kept for backward. A whole-batch operation then is an ordinary one, because its
+/// statistics are state, and an operation that is active only in training is a view.
 enum class purpose { training, inference };
 
 /// How much memory a kernel needs, in elements: see kernel_defaults.
@@ -105,7 +105,7 @@ struct plan {
 constexpr bool is_view(const operation_info& operation, purpose why) {
   return operation.traits.is_view || (why == purpose::inference && operation.traits.only_trains);
 }
-/// Whether no kernel may compute it together with the operation before it: what `folds` is fused in inference only.
+/// True if no kernel may fuse it with the operation before it: an operation that `folds` is fused in inference only.
 constexpr bool begins_chain(const operation_info& operation, purpose why) {
   return operation.traits.folds && why == purpose::training;
 }
@@ -157,9 +157,9 @@ struct joint_operations {
   }
 };
 
-/// Whether one kernel may take the nodes [first, first + count). Where the backend has a joint kernel for an operation and a
-/// loss, no kernel takes that operation without the loss: only together are they computed from the logits. For example
-/// sigmoid(40) is 1 in float, so a crossentropy that sees the probability has to clamp it.
+/// True if one kernel may compute the nodes [first, first + count). If the backend has a joint kernel for an operation and a
+/// loss, no kernel may take that operation without the loss: only the joint kernel computes both from the logits. For example
+/// sigmoid(40) is 1 in float, so a crossentropy of the probability has to clamp it.
 constexpr bool may_fuse(int first, int count, const joint_operations& joint) {
   const int end = first + count;
   for (int k = 0; k < joint.ends.output_count; ++k)
@@ -220,7 +220,7 @@ constexpr void find_parameters(const parameter_layout<Count>& l, plan<N>& p) {
   }
 }
 
-/// An output that one kernel reads is narrow where both ends say so (narrow_end).
+/// The output of a group with a single reader is narrow if both kernels allow it (narrow_end).
 template <int N>
 constexpr void find_narrow_outputs(plan<N>& p) {
   int readers[N] = {};
@@ -241,7 +241,7 @@ constexpr void find_narrow_outputs(plan<N>& p) {
       it.kernel.use_narrow(it.has_narrow_input, it.has_narrow_output);
 }
 
-/// What the kernels share.
+/// Sets the sizes of the scratch memory that all kernels share.
 template <int N>
 constexpr void find_scratch(plan<N>& p) {
   for (int g = 0; g < p.group_count; ++g) {

@@ -45,7 +45,7 @@ std::string divisions_text(int element_size, int groups = 1) {
 }
 
 namespace detail {
-/// What print_plan calls.
+/// Called by print_plan.
 template <class Network>
 struct please_include_strata_program_print_divisions {
   static std::string text(int element_size, int groups) { return strata::divisions_text<Network>(element_size, groups); }

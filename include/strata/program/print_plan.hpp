@@ -104,7 +104,7 @@ template <class Trainer>
 struct planned_program<Trainer> {
   using type = typename Trainer::executor_type::program_of_one;
 };
-/// Of its executor, or of its strategy where that is a mesh of pipelines.
+/// The groups of its executor, or of its strategy if that is a mesh of pipelines.
 template <class Trainer>
 inline constexpr int groups_of =
     groups_of_strategy<std::conditional_t<has_constant_groups<typename Trainer::executor_type>, typename Trainer::executor_type,

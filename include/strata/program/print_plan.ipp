@@ -73,7 +73,7 @@ STRATA_FUNCTION std::string plan_text(std::string_view where, int element_size, 
   }
   if (plan.statistics > 0) out += detail::text_of({"  statistics  ", plan.statistics, " doubles per leaf\n"});
 
-  // Places are element @ offset, of one sample in the workspace and of parameters in the arena.
+  // Places are printed as element @ offset: per sample in the workspace, absolute in the arena of parameters.
   std::vector<std::vector<std::string>> rows;
   std::vector<std::string> owned;
   for (std::size_t i = 0; i < layout.slots.size(); ++i) {

@@ -8,7 +8,7 @@
 
 namespace strata {
 
-/// What a program compares one output of its network with, and what it reports on it. Metrics: type_list<...>.
+/// The loss of one output of a network, and the metrics that are reported for it. Metrics: type_list<...>.
 template <loss_function Loss, class Metrics>
 struct compared_output {
   using loss = Loss;
@@ -20,7 +20,7 @@ template <network Network, class Loss, class Optimizer, class Metrics, precision
 struct program {
   using network = Network;
   using loss = std::conditional_t<loss_function<Loss>, Loss, detail::stand_in_loss<Loss>>;
-  using loss_verdict = detail::loss_verdict<Loss>;  // the trainer tells its sentence
+  using loss_verdict = detail::loss_verdict<Loss>;  // the trainer emits its diagnostic
   using optimizer = Optimizer;
   using metrics = Metrics;
   using precision = Precision;
@@ -43,7 +43,7 @@ constexpr end_sizes sizes_of_ends(const tape<N>& t) {
 }
 }  // namespace detail
 
-/// What a batch of the program has for each input and each output of its network.
+/// The sizes, for each input and each output of the network, of a sample in a batch.
 template <class Program>
 inline constexpr end_sizes ends_of_program = detail::sizes_of_ends(tape_of<typename Program::items>);
 
@@ -63,7 +63,7 @@ struct whole_network<Network> {
 template <class Network>
 using whole_network_of = typename detail::whole_network<Network>::type;
 
-/// What a step needs to know of the program without its types: a constant.
+/// The layout that a step needs of the program, without its types: a constant.
 template <class Program>
 inline constexpr const auto& layout_of_program = layout_of<typename Program::network::items>;
 

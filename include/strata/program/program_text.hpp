@@ -1,4 +1,4 @@
-// A program in words: its network, loss, metrics and precision. Processes that train together compare it, so it is the same with
+// A program as text: its network, loss, metrics and precision. Processes that train together compare it, so it is the same with
 // every compiler.
 #pragma once
 #include <iterator>
@@ -49,7 +49,7 @@ namespace strata::detail {
   return text;
 }
 
-/// Pieces, with ", " between them.
+/// The parts of the program, joined by ", ".
 template <class Program>
 [[gnu::cold]] std::string text_of_program() {
   using T = typename Program::value_type;
@@ -68,8 +68,8 @@ template <class Program>
   return text;
 }
 
-/// ", learning_rate 0.1"; of a schedule with a name ", learning_rate cosine_decay 0.1, 0.0999 at step 1, 0.0998 at step 2, ...",
-/// at powers of two. Another function may have no rates for steps that are never reached: only its first one counts.
+/// ", learning_rate 0.1"; for a named schedule ", learning_rate cosine_decay 0.1, 0.0999 at step 1, 0.0998 at step 2, ...", at
+/// powers of two. Other functions may be undefined for steps that are never reached, so only their first rate is included.
 [[gnu::cold]] inline std::string text_of_learning_rate(const learning_rate_schedule& rate) {
   std::string text = text_of({", learning_rate ", rate.name(), *rate.name() ? " " : ""});
   text += formatted("%.9g", rate(0));

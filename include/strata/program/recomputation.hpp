@@ -42,7 +42,7 @@ constexpr void recompute_in_pieces(plan<N>& p, int wanted) {
   for (int g = 0; g < G; ++g)
     if (is_kept[g] && (p.groups[g].kernel.saved == 0 || p.groups[g].number_of_output >= 0)) p.groups[g].runs_again = false;
 
-  // The last steps that read an output: of the forward pass, and at all.
+  // The last step of the forward pass that reads each output, and the last step of all.
   int first_death[N + 1] = {}, death[N + 1] = {};
   const auto at_first = [](int g) { return g; };
   const auto at_last = [&](int g) { return p.groups[g].runs_again ? again[g] : g; };

@@ -1,4 +1,4 @@
-// What is said to a program whose processes divide a network, or read different batches.
+// Errors for a program whose processes divide a network, or read different batches.
 #pragma once
 #include <cstddef>
 #include <strata/base/error.hpp>

@@ -1,4 +1,4 @@
-// The tables of a program of which a sample reads few rows (embeddings), and the numbers of a batch that name those rows.
+// The tables of a program of which a sample reads few rows (embeddings), and the elements of a batch that select those rows.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -65,7 +65,7 @@ constexpr void for_each_row_name(const row_table& table, T* input, long size, ro
 }
 
 namespace detail {
-/// How messages name the samples of a batch: as the user counts, after those of other batches.
+/// How messages name the samples of a batch: numbered as the user counts, after those of earlier batches.
 class sample_names {
  public:
   explicit sample_names(long before = 0) : before_(before) {}

@@ -1,4 +1,4 @@
-// The formulas of the elementwise activations, for one element. Every kernel on the host builds on these.
+// The formulas of the elementwise activations, for one element. All kernels on the host use them.
 #pragma once
 #include <cmath>
 #include <concepts>
@@ -9,11 +9,11 @@
 
 namespace strata {
 
-/// What an activation computes of one element, and its slope there:
+/// The value of an activation for one element, and its slope there:
 ///   `value(x)`, `derivative(x, y)` with y = value(x)
 ///   `uses_input`, `uses_output`: which of the two the derivative reads; the other may be anything.
 /// An activation of the user may have these members itself. They call functions such as exp without a namespace, after
-/// `using std::exp`: a number that records what is done with it (xla) has functions of its own.
+/// `using std::exp`: a type that records operations (xla) has its own overloads.
 template <class Activation>
 struct activation_function : Activation {};
 
@@ -26,7 +26,7 @@ concept elementwise_activation = requires { typename A::is_activation; } && requ
 };
 
 namespace detail {
-/// The slope follows from the result, so the memory of the input may be reused.
+/// The slope is computed from the result, so the memory of the input may be reused.
 struct slope_from_output {
   static constexpr bool uses_input = false, uses_output = true;
 };

@@ -54,7 +54,7 @@ struct kernel<reference, batch_normalization<S>, P, In> : kernel_defaults {
     }
   }
 
-  /// Sums dy * x, not dy * z: the mean of the batch is not known here, because the forward half holds the sums of this leaf.
+  /// Sums dy * x, not dy * z: the mean of the batch is not available here, because the forward half holds the sums of this leaf.
   static constexpr void collect_backward(const operands<T>& o) {
     for (int i = 0; i < o.count * size; ++i) {
       const double dy = o.dy[i];
@@ -83,7 +83,7 @@ struct kernel<reference, batch_normalization<S>, P, In> : kernel_defaults {
   }
 };
 
-/// The same of a frozen layer.
+/// The kernel of a frozen layer.
 template <batch_norm_settings S, class P, shape In>
   requires(S.frozen)
 struct kernel<reference, batch_normalization<S>, P, In> : kernel_defaults {

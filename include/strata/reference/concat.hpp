@@ -14,7 +14,7 @@ struct kernel<reference, stack_of_branches, P, First, Rest...> : kernel_defaults
   static constexpr int branches = 1 + sizeof...(Rest), pixels = First.size() / First.last();
   static constexpr int channels[branches] = {First.last(), Rest.last()...};
 
-  /// f(index in y, branch, index in that branch)
+  /// Calls f(index in y, branch, index in that branch) for each element.
   static constexpr void for_each_element(int count, auto&& f) {
     for (int pixel = 0, to = 0; pixel < count * pixels; ++pixel)
       for (int k = 0; k < branches; ++k)

@@ -1,4 +1,4 @@
-// Joins that work element by element, in one plain loop.
+// Element-wise joins, in one plain loop.
 #pragma once
 #include <strata/layers/elementwise_join.hpp>
 #include <strata/reference/backend.hpp>

@@ -4,7 +4,7 @@
 
 namespace strata::detail {
 
-/// Zeroes the gradient of input k, so that the kernel can add. Does nothing if it is not wanted or already holds a gradient.
+/// Zeroes the gradient of input k, so that the kernel can add. Does nothing if the gradient is not needed or already stored.
 /// Returns o.dx[k].
 template <class T>
 constexpr T* begin_input_gradient(const operands<T>& o, int k, int size) {
@@ -13,7 +13,7 @@ constexpr T* begin_input_gradient(const operands<T>& o, int k, int size) {
   return o.dx[k];
 }
 
-/// The same for parameter k of an operation, which has `size` elements.
+/// The same for parameter k of an operation, with `size` elements.
 template <class T>
 constexpr T* begin_weight_gradient(const operands<T>& o, int k, int size) {
   if (o.dw[k] && !o.adds_dw)

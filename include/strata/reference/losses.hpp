@@ -12,7 +12,7 @@
 namespace strata {
 
 namespace detail {
-/// What the predictions of sample n, `size` of them, are compared with.
+/// The truth of sample n, which has `size` predictions.
 template <class Loss, class T>
 constexpr auto truth_of(const operands<T>& o, int n, int size) {
   if constexpr (Loss::labels == label_kind::sparse)
@@ -60,7 +60,7 @@ struct kernel<reference, L, P, In> : kernel_defaults {
 };
 
 namespace detail {
-/// Whether a loss is computed together with a softmax before it: a crossentropy of classes that does not take logits itself.
+/// Whether a loss is computed together with a softmax before it: a crossentropy of classes without from_logits.
 template <class L>
 inline constexpr bool takes_softmax = false;
 template <>

@@ -16,7 +16,7 @@ struct kernel<reference, max_pooling<S>, P, In> : kernel_defaults {
   using T = typename P::value_type;
   static constexpr int C = In[2], in_size = In.size(), out_size = max_pooling<S>::output_shape(In).value.size();
 
-  /// f(index in y, in x) for the winner of each window of one sample.
+  /// Calls f(index in y, index in x) for the largest element of each window of one sample.
   static constexpr void for_each_winner(const T* x, auto&& f) {
     constexpr window_axis vertical = S.vertical(In), horizontal = S.horizontal(In);
     for (int i = 0; i < vertical.out(); ++i)
@@ -28,7 +28,7 @@ struct kernel<reference, max_pooling<S>, P, In> : kernel_defaults {
           for (int row = top; row < bottom; ++row)
             for (int column = left; column < right; ++column) {
               const int at = (row * In[1] + column) * C + c;
-              if (x[at] > x[winner] || x[at] != x[at]) winner = at;  // nan wins, so that no layer hides it
+              if (x[at] > x[winner] || x[at] != x[at]) winner = at;  // nan wins, so that it is not hidden
             }
           f((i * horizontal.out() + j) * C + c, winner);
         }

@@ -13,7 +13,7 @@ struct kernel<reference, up_sampling<S>, P, In> : kernel_defaults {
   static constexpr bool reads_input = false;
   static constexpr shape Out = up_sampling<S>::output_shape(In).value;
 
-  /// f(index in y, in x, weight) for up to four pixels of x that a pixel of y is a mean of, element by element.
+  /// Calls f(index in y, index in x, weight) for the pixels of x, up to four, whose weighted mean is a pixel of y.
   static constexpr void for_each_part(auto&& f) {
     for (int i = 0; i < Out[0]; ++i)
       for (int j = 0; j < Out[1]; ++j) {

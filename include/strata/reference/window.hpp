@@ -1,11 +1,11 @@
-// A loop over everything that a sliding window touches.
+// A loop over all elements under a sliding window.
 #pragma once
 #include <strata/layers/window.hpp>
 
 namespace strata::detail {
 
-/// f(output pixel, input pixel, tap) for every tap that lies inside the image: window after window, and in each window row after
-/// row.
+/// Calls f(output pixel, input pixel, tap) for every tap that lies inside the image: window after window, and in each window row
+/// after row.
 constexpr void for_each_tap(window_axis vertical, window_axis horizontal, auto&& f) {
   for (int i = 0; i < vertical.out(); ++i)
     for (int j = 0; j < horizontal.out(); ++j)

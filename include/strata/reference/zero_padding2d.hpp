@@ -13,7 +13,7 @@ struct kernel<reference, zero_padding<S>, P, In> : kernel_defaults {
   static constexpr bool reads_input = false;
   static constexpr shape Out = zero_padding<S>::output_shape(In).value;
 
-  /// f(index in y, in x) for every element of x of one sample.
+  /// Calls f(index in y, index in x) for every element of x of one sample.
   static constexpr void for_each_element(auto&& f) {
     for (int row = 0; row < In[0]; ++row)
       for (int i = 0; i < In[1] * In[2]; ++i) f(((S.top + row) * Out[1] + S.left) * In[2] + i, row * In[1] * In[2] + i);

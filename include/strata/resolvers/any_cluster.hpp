@@ -8,10 +8,10 @@
 
 namespace strata {
 
-/// The cluster of tf_config, torchrun, mpirun, slurm or kubernetes, whose variables are set. If there are several, the innermost
-/// launcher counts, because the others started it; tasks of srun that are ranks of MPI as well are those of slurm, which has more
-/// addresses. `roles` are those of all resolvers but tf_config. Throws strata::error if no launcher has set its variables, or if
-/// two that count as many processes number this one differently.
+/// The cluster of that one of tf_config, torchrun, mpirun, slurm or kubernetes whose variables are set. If there are several, the
+/// innermost launcher is used, because the others started it; tasks of srun that are ranks of MPI as well are those of slurm,
+/// which has more addresses. `roles` are for all resolvers but tf_config. Throws strata::error if no launcher has set its
+/// variables, or if two that count equally many processes number this one differently.
 struct any_cluster {
   numbered_roles roles{};
   environment_reader environment = process_environment;

@@ -38,9 +38,9 @@ struct cluster_task {
 /// "worker 1"
 inline std::string to_string(cluster_task t) { return name_of(t.type) + (' ' + std::to_string(t.index)); }
 
-/// What a resolver finds out. The constructor of `cluster` checks it.
+/// The result of a resolver. The constructor of `cluster` checks it.
 struct cluster_spec {
-  /// An unknown address becomes known at the rendezvous: its process tells the coordinator, which tells the others.
+  /// An unknown address becomes known at the rendezvous: its process sends it to the coordinator, which sends it to the others.
   using addresses = std::vector<std::optional<endpoint>>;
 
   addresses chief{}, worker{}, ps{}, evaluator{};
@@ -90,9 +90,9 @@ class cluster {
   }
 
   const cluster_task& task() const { return spec_.task; }
-  /// Whether this process has rank 0: the chief, or worker 0 in a cluster without a chief.
+  /// True if this process has rank 0: the chief, or worker 0 in a cluster without a chief.
   bool is_chief() const { return spec_.task == task_of_rank(0); }
-  /// Whether this process is the chief or a worker. Only these have a rank.
+  /// True if this process is the chief or a worker. Only these have a rank.
   bool trains() const { return spec_.task.type == role::chief || spec_.task.type == role::worker; }
 
   /// Among the processes that train, the chief has rank 0 and the workers follow. Throws strata::error for the other roles.
@@ -105,7 +105,7 @@ class cluster {
   cluster_task task_of_rank(int rank) const {
     return rank < count(role::chief) ? cluster_task{role::chief, rank} : cluster_task{role::worker, rank - count(role::chief)};
   }
-  /// How many processes train.
+  /// The number of processes that train.
   int size() const { return count(role::chief) + count(role::worker); }
   int count(role r) const { return static_cast<int>(spec_[r].size()); }
 
@@ -118,7 +118,7 @@ class cluster {
     if (!contains(t)) throw_error("there is no " + to_string(t) + " in the cluster of " + to_string(spec_));
     return spec_[t.type][static_cast<std::size_t>(t.index)];
   }
-  /// Whether all addresses are known without a rendezvous.
+  /// True if all addresses are known without a rendezvous.
   bool knows_addresses() const {
     return std::ranges::all_of(all_roles, [&](role r) {
       return std::ranges::all_of(spec_[r], [](const auto& address) { return address.has_value(); });
@@ -126,19 +126,19 @@ class cluster {
   }
   bool contains(cluster_task t) const { return 0 <= t.index && t.index < count(t.type); }
 
-  /// Whether this process is the only one.
+  /// True if this process is the only one.
   bool is_alone() const { return members() == 1 && contains(spec_.task); }
-  /// Where the coordinator listens. Throws strata::error in a cluster of one process without an address.
+  /// The address of the coordinator. Throws strata::error in a cluster of one process without an address.
   const endpoint& coordinator() const {
     if (!spec_.coordinator) throw_error("a cluster of one process without an address has no coordinator");
     return *spec_.coordinator;
   }
 
-  /// The same in all processes of a run; another one in other runs, as far as the resolver can tell them apart.
+  /// Equal in all processes of a run, and different in other runs, as far as the resolver can distinguish them.
   const std::string& run_id() const { return spec_.run_id; }
-  /// Whether the resolver gave the run id; otherwise it is a fingerprint of the addresses.
+  /// True if the resolver set the run id; otherwise it is a fingerprint of the addresses.
   bool has_named_run() const { return has_named_run_; }
-  /// How often the cluster was formed anew during the run.
+  /// The number of times that the cluster was formed anew during the run.
   std::uint64_t generation() const { return spec_.generation; }
 
   const cluster_spec& spec() const { return spec_; }
@@ -158,7 +158,7 @@ class cluster {
 
   void check_task() const {
     const cluster_task t = spec_.task;
-    // As in TensorFlow, the evaluator may be left out of the cluster: the others need not know it.
+    // As in TensorFlow, the evaluator may be left out of the cluster: the others need no address of it.
     if (contains(t) || (t == cluster_task{role::evaluator, 0} && count(role::evaluator) == 0)) return;
     if (count(t.type) == 0)
       throw_error("this process is " + to_string(t) + ", but the cluster has no " + name_of(t.type) + ": " + to_string(spec_));

@@ -1,4 +1,4 @@
-// What all resolvers share: reading environment variables and checking their values.
+// Helpers of all resolvers: read environment variables and check their values.
 #pragma once
 #include <charconv>
 #include <cstdlib>
@@ -22,7 +22,7 @@ inline std::optional<std::string> process_environment(const std::string& name) {
 
 namespace detail {
 
-/// Calls `make`. The resolver's name is put in front of its errors.
+/// Calls `make`, and prefixes its errors with the name of the resolver.
 template <class F>
 cluster resolved_by(const char* resolver, F&& make) {
   STRATA_TRY { return cluster(make()); }
@@ -77,7 +77,7 @@ inline constexpr auto run_id_variable = "STRATA_RUN_ID", coordinator_variable = 
 inline constexpr int most_processes = 65'536, highest_port = 65'535;
 
 /// A port for the coordinator of a run of which only the name is known, from 10000 to 29999: lower ports belong to well-known
-/// services, and from 32768 on Linux gives ports to outgoing connections.
+/// services, and from 32768 on Linux uses ports for outgoing connections.
 inline std::uint16_t port_of_run(const std::string& run_id) {
   return static_cast<std::uint16_t>(10'000 + hash_of<std::uint32_t>(run_id) % 20'000);
 }

@@ -60,7 +60,7 @@ struct kubernetes {
  private:
   static constexpr int highest_ordinal = 1'000'000'000;
 
-  /// Of this pod. JOB_COMPLETION_INDEX, which Kubernetes sets, counts: HOSTNAME may be that of a node.
+  /// The name and ordinal of this pod. JOB_COMPLETION_INDEX, set by Kubernetes, goes first: HOSTNAME may be that of a node.
   std::pair<std::string, int> name_and_ordinal(const detail::variables& variables) const {
     const std::string hostname = variables.text("HOSTNAME").value_or("");
     const std::string name = job.empty() ? variables.text("STRATA_JOB").value_or("") : job;

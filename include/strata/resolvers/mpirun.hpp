@@ -6,9 +6,9 @@
 namespace strata {
 
 /// Reads the variables of Open MPI (OMPI_COMM_WORLD_RANK), of MPICH and its relatives (PMI_RANK), or of PMIx under Slurm
-/// (PMIX_RANK). The coordinator is process 0. MPI does not tell its host, so `coordinator` or the variable STRATA_COORDINATOR has
-/// to give host:port; under Open MPI on one host, the loopback address is the default. The other addresses are unknown until
-/// rendezvous. Throws strata::error that names the variable.
+/// (PMIX_RANK). The coordinator is process 0. MPI does not provide its host, so `coordinator` or the variable STRATA_COORDINATOR
+/// has to give host:port; under Open MPI on one host, the loopback address is the default. The other addresses are unknown until
+/// rendezvous. Throws strata::error with the name of the variable.
 struct mpirun {
   numbered_roles roles{};
   std::string coordinator{};

@@ -1,4 +1,4 @@
-// Roles of processes that a launcher only numbers.
+// Roles of processes that a launcher identifies only by numbers.
 #pragma once
 #include <strata/base/text.hpp>
 #include <strata/resolvers/process_numbers.hpp>
@@ -14,7 +14,7 @@ struct numbered_roles {
 
 namespace detail {
 
-/// The cluster as process `number` of `size` sees it, without addresses.
+/// The cluster from the view of process `number` of `size`, without addresses.
 inline cluster_spec numbered_spec(int number, int size, const numbered_roles& roles) {
   const int trainers = size - roles.ps - roles.evaluator;
   if (roles.ps < 0) throw_error({"there cannot be ", roles.ps, " parameter servers"});

@@ -1,4 +1,4 @@
-// process_numbers: the numbers that launchers have given to this process, and which of two that differ counts.
+// process_numbers: the numbers that launchers have given to this process, and which one is used if two differ.
 #pragma once
 #include <optional>
 #include <strata/base/text.hpp>
@@ -9,8 +9,8 @@
 
 namespace strata::detail {
 
-/// A launcher that numbers what it starts, innermost first: a task of Slurm may be a torchrun or a daemon of mpirun, whose
-/// processes inherit the variables of the task.
+/// A launcher that numbers the processes that it starts, innermost first: a task of Slurm may be a torchrun or a daemon of
+/// mpirun, whose processes inherit the variables of the task.
 enum class numbered_by : std::uint8_t { hand, torchrun, mpirun, slurm, kubernetes };
 
 /// The number of this process by one variable.
@@ -22,7 +22,7 @@ struct process_number {
   bool matches_outer = false;  // whether an outer launcher that counts as many processes must have given the same number
 };
 
-/// The numbers that variables of launchers contain. A value that is no number belongs to another program.
+/// The numbers in the variables of launchers. A value that is no number belongs to another program.
 inline std::vector<process_number> process_numbers(const variables& variables) {
   const auto number = [&](const std::string& name) -> std::optional<int> {
     int value = 0;

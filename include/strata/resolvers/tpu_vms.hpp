@@ -1,4 +1,4 @@
-// tpu_vms: the hosts of a slice of Cloud TPU VMs, as the metadata server tells them.
+// tpu_vms: the hosts of a slice of Cloud TPU VMs, from the metadata server.
 #pragma once
 #include <sys/socket.h>
 
@@ -72,8 +72,8 @@ inline std::string attribute_of_machine(const std::string& name, const endpoint&
 }  // namespace detail
 
 /// One worker on each host of a slice of Cloud TPU VMs. The VM's metadata server, http://metadata.google.internal or the address
-/// that the environment variable GCE_METADATA_IP has, knows the addresses of all hosts and the number of this one. Worker 0
-/// coordinates, at `port`. Throws strata::error that says what the server answers, or that there is none.
+/// in the environment variable GCE_METADATA_IP, has the addresses of all hosts and the number of this one. Worker 0 coordinates,
+/// at `port`. Throws strata::error with the answer of the server, or if there is no server.
 /// https://github.com/jax-ml/jax/blob/main/jax/_src/clusters/cloud_tpu_cluster.py reads the same attributes.
 struct tpu_vms {
   std::uint16_t port = 8476;

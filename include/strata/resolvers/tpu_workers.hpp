@@ -24,9 +24,9 @@ inline std::vector<std::string> hosts_of_slice(const variables& environment) {
 }
 }  // namespace detail
 
-/// One worker on each host, as TPU_WORKER_HOSTNAMES lists them; this process is number TPU_WORKER_ID. Kubernetes Engine sets both
-/// in pods that ask for google.com/tpu; on TPU VMs, tpu_vms asks the metadata server. Worker 0 coordinates, at `port`. Throws
-/// strata::error that names the variable. https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
+/// One worker on each host in TPU_WORKER_HOSTNAMES; this process is number TPU_WORKER_ID. Kubernetes Engine sets both in pods
+/// that request google.com/tpu; on TPU VMs, tpu_vms queries the metadata server. Worker 0 coordinates, at `port`. Throws
+/// strata::error with the name of the variable. https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
 struct tpu_workers {
   std::uint16_t port = 8476;
   environment_reader environment = process_environment;

@@ -23,7 +23,7 @@ class logs {
 
  public:
   logs() = default;
-  // Copied, moved and destroyed by functions of logs.ipp, not by copies of them in each caller.
+  // Copied, moved and destroyed by functions of logs.ipp, so that they are not inlined into each caller.
   logs(const logs& other);
   logs(logs&& other) noexcept;
   logs& operator=(const logs& other);
@@ -56,11 +56,10 @@ class logs {
 };
 
 namespace detail {
-/// What evaluate returns. The first N values, loss and metrics, may be given names: `auto [loss, accuracy] = model.evaluate(x,
-/// y)`.
+/// The result of evaluate. Its first N values, loss and metrics, can be bound by `auto [loss, accuracy] = model.evaluate(x, y)`.
 template <std::size_t N>
 struct evaluated : logs {
-  /// Value I, for such names.
+  /// Value I, for structured bindings.
   template <std::size_t I>
   double get() const {
     return (begin() + I)->second;
@@ -68,7 +67,7 @@ struct evaluated : logs {
 };
 }  // namespace detail
 
-/// The logs of all epochs, as fit returns them: h["val_loss"].back().
+/// The logs of all epochs, which fit returns: h["val_loss"].back().
 class history {
   std::vector<int> epochs_;
   std::vector<logs> logs_;
@@ -76,7 +75,7 @@ class history {
 
  public:
   history() = default;
-  // Copied, moved and destroyed by functions of logs.ipp, not by copies of them in each caller.
+  // Copied, moved and destroyed by functions of logs.ipp, so that they are not inlined into each caller.
   history(const history& other);
   history(history&& other) noexcept;
   history& operator=(const history& other);
@@ -95,7 +94,7 @@ class history {
   std::size_t size() const { return logs_.size(); }
   bool empty() const { return logs_.empty(); }
 
-  /// Where the time went in each process that trained until the end, in the order of their ranks.
+  /// The time split of each process that trained until the end, in the order of their ranks.
   const std::vector<time_split>& times() const { return times_; }
   void add_time(const time_split& of_next_process);
 

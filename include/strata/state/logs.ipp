@@ -15,7 +15,7 @@ STRATA_FUNCTION logs::logs(std::initializer_list<std::pair<std::string, double>>
 }
 
 STRATA_FUNCTION void logs::set(std::string_view name, double value) {
-  if (value != value) value = std::numeric_limits<double>::quiet_NaN();  // without a sign, which would be printed
+  if (value != value) value = std::numeric_limits<double>::quiet_NaN();  // drops the sign of a nan, which would be printed
   for (auto& known : values_)
     if (known.first == name) {
       known.second = value;

@@ -1,4 +1,4 @@
-// How the time of a fit divides.
+// The parts of the time of a fit.
 #pragma once
 #include <ostream>
 #include <strata/base/text.hpp>
@@ -8,10 +8,10 @@ namespace strata {
 /// The seconds of one process.
 struct time_split {
   double input = 0;          // waiting for batches
-  double compute = 0;        // steps, with those of validation, but without the next two
+  double compute = 0;        // steps, including those of validation, without the next two
   double communication = 0;  // sending messages
-  double waiting = 0;        // for messages of other processes
-  double total = 0;          // what remains of it is callbacks and printing
+  double waiting = 0;        // waiting for messages of other processes
+  double total = 0;          // the remainder is callbacks and printing
 
   friend bool operator==(const time_split&, const time_split&) = default;
   /// 12.3 s: input 2 %, compute 80 %, communication 10 %, waiting 8 %

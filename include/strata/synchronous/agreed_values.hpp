@@ -1,4 +1,4 @@
-// What processes that divide a network compare before they train: how it is divided, and what else decides the result.
+// Values that processes which divide a network compare before they train: the division, and all else that affects the result.
 #pragma once
 #include <cstdint>
 #include <strata/base/arithmetic.hpp>
@@ -14,13 +14,13 @@
 
 namespace strata::detail {
 
-/// Something that is the same in all processes.
+/// A value that has to be the same in all processes.
 struct agreed_value {
   const char* name;
   std::string here;
   bool is_quoted = true;  // by the error
 };
-/// Returns `values`, which say how a network is divided, and what else decides the result.
+/// Returns `values`, which describe how a network is divided, together with all others that affect the result.
 template <class Program>
 [[gnu::cold]] std::vector<agreed_value> with_program(std::vector<agreed_value> values,
                                                      const typename Program::optimizer& optimizer, std::uint64_t seed,

@@ -17,7 +17,7 @@
 
 namespace strata {
 
-/// given: what the strategy says of computing.
+/// given: the compute options of the strategy.
 template <communicator Communicator>
 struct process_split_options : compute_options {
   using given = compute_options;
@@ -26,11 +26,11 @@ struct process_split_options : compute_options {
 };
 
 /// With P places, processes g * P to g * P + P - 1 are pipeline g. Its process p computes the stages of place p, with one thread,
-/// for the leaves of group g, and updates the parameters of these stages. In a step it has only these, their slots and their
-/// gradients; after collect_parameters(), and before the first step, it has all parameters. An evaluation, which needs all of
-/// them, is divided by leaves among all processes. All make the same calls. The executor of a process adds up the gradients of
-/// all groups; it does not know that a group has several processes. compute_options::threads: how many threads update, evaluate
-/// and predict.
+/// for the leaves of group g, and updates the parameters of these stages. During a step it has only these, their slots and their
+/// gradients; after collect_parameters(), and before the first step, it has all parameters. An evaluation needs all of them, so
+/// its leaves are divided among all processes. All processes make the same calls. The executor of a process adds up the gradients
+/// of all groups and does not depend on the number of processes in a group. compute_options::threads is the number of threads
+/// that update, evaluate and predict.
 template <class Program, class Backend>
 class process_split_engine : public split_engine<Program, Backend> {
  public:
@@ -55,13 +55,13 @@ class process_split_engine : public split_engine<Program, Backend> {
       if (layout.slots[s].what.trainable) of[std::size_t(k++)] = arenas.slots[s].place;
     return of;
   }();
-  // What processes tell each other before a step: the number of samples, then penalties.
+  // What processes send each other before a step: the number of samples, then penalties.
   static constexpr std::size_t told = 1 + (layout.has_regularizers() ? std::size_t(trained.count) : 0);
 
   group_type* group_;                 // all processes
   int place_, first_, first_groups_;  // of this process; the rank with which its pipeline begins; pipelines at the start
   pipeline_type pipeline_;
-  // For each transfer between processes: a place for each micro-batch of a step, so that nothing has to wait for room.
+  // For each transfer between processes: memory for each micro-batch of a step, so that no sender waits for room.
   std::vector<memory> messages_;
   int room_ = 0;  // micro-batches
   memory sums_on_the_way_{};
@@ -100,7 +100,7 @@ class process_split_engine : public split_engine<Program, Backend> {
     this->clear_frozen_gradients(own_ranges_);
   }
 
-  /// groups: of processes, which divide the leaves; also below.
+  /// groups: the groups of processes among which leaves are divided, here and below.
   int prepare(int batch, purpose why, int groups) {
     if (why == purpose::inference) {
       const int leaves = base::prepare(batch, why, groups);
@@ -122,7 +122,7 @@ class process_split_engine : public split_engine<Program, Backend> {
     return arenas.slots[slot].place == place_ ? own_.data() + arenas.slots[slot].offset : nullptr;
   }
   static constexpr long offset_in_gradient(int slot) { return arenas.slots[slot].offset; }
-  /// Of a leaf in this process.
+  /// The elements of the gradient of a leaf in this process.
   long gradient_elements() const { return arenas.trainable[place_]; }
 
   /// Throws strata::error if the processes do not have batches of the same size.
@@ -196,7 +196,7 @@ class process_split_engine : public split_engine<Program, Backend> {
   }
   void keep_slots_of(collected_slots<T>& all) { all.keep(this->slices_, this->slots()); }
 
-  /// Of the gradients of all places, which clipping adds up. A rule needs norms of the parameters of this place only.
+  /// Shares the norms of the gradients of all places, for clipping. A rule needs norms of the parameters of this place only.
   void share_norms(double* numbers, int arrays) {
     if (arrays == 1) trained_.share_norms(pipeline_, numbers, arrays);
   }
@@ -215,7 +215,7 @@ class process_split_engine : public split_engine<Program, Backend> {
     all.threads = how.threads > 0 ? how.threads : available_cores();
     return all;
   }
-  /// Of all places. What lies next to each other both in the whole arena and in that of a place is one slice.
+  /// The slices of all places. Neighbours in the whole arena that are neighbours in the arena of a place, too, form one slice.
   static std::vector<std::vector<arena_slice>> slices(bool trainable) {
     std::vector<std::vector<arena_slice>> all(std::size_t{table_type::places});
     for (int s = 0; s < layout.count; ++s) {
@@ -244,7 +244,7 @@ class process_split_engine : public split_engine<Program, Backend> {
     return is_message(t) && (table_type::place_of(t.from) == place_ || table_type::place_of(t.to) == place_);
   }
   std::size_t bytes_of(const stage_transfer& t) const { return std::size_t(this->capacity_) * std::size_t(t.size) * sizeof(T); }
-  /// Of transfer t for that micro-batch.
+  /// The memory of transfer t for a micro-batch.
   T* message(int t, int micro_batch) {
     return numbers_in<T>(messages_[std::size_t(t)]) + long(micro_batch) * this->capacity_ * stages.transfers[t].size;
   }
@@ -267,7 +267,7 @@ class process_split_engine : public split_engine<Program, Backend> {
     sums_on_the_way_ = c.allocate(std::size_t(most) * leaf::size * sizeof(double));
   }
 
-  /// How many samples the batch has, so that all processes have the same one, and the penalties of the parameters of this one.
+  /// Sends the batch size, which must be the same in all processes, and the penalties of this process's parameters.
   void tell_others() {
     auto& c = group_->processes();
     const int processes = group_->size();
@@ -284,8 +284,8 @@ class process_split_engine : public split_engine<Program, Backend> {
     for (std::size_t k = 1; k < told; ++k) this->penalties_[k - 1] = of_process(first_ + place_of_parameter[k - 1])[k];
   }
 
-  /// Between processes. Messages of one process arrive in the order in which it sends them, which its turns tell: before this
-  /// process waits for one, it begins to receive those before it, which were sent earlier.
+  /// Messages between processes. Those of one process arrive in the order in which it sends them, which follows from its turns:
+  /// before this process waits for one, it posts the receives of all that were sent earlier.
   struct sent_messages {
     process_split_engine& engine;
     row& of;

@@ -20,8 +20,8 @@ struct process_split_tensor_options : tensor_options<T> {
   int first_groups = 1;                               // see process_split_options
 };
 
-/// A process sends other stages of its rank activations and gradients, as in process_split_engine, and exchanges parts of layers
-/// with the processes at the same place of other ranks. These have the same turns, as in split_tensor_engine.
+/// A process sends activations and gradients to other stages of its rank, as in process_split_engine, and exchanges parts of
+/// layers with the processes at the same place of other ranks. These have the same turns, as in split_tensor_engine.
 template <class Program, class Backend>
 class process_split_tensor_engine : public engine_of_rank<Program, process_split_engine<Program, Backend>> {
   using base = engine_of_rank<Program, process_split_engine<Program, Backend>>;

@@ -1,4 +1,4 @@
-// The executor of a mesh of processes that goes on in other groups when processes are lost or join.
+// The executor of a mesh of processes that continues in other groups when processes are lost or join.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -23,7 +23,7 @@
 
 namespace strata {
 
-/// An elastic_communicator whose processes form groups, each with one copy of the network. Those of complete groups have the
+/// An elastic_communicator whose processes form groups, each with one copy of the network. Members of complete groups have the
 /// numbers 0 to computing() - 1, group after group; the others are spares.
 ///   `computing()`       the number of processes in complete groups
 ///   `lacking()`         numbers of those that were spares in the generation before
@@ -63,7 +63,7 @@ class regrouping_executor : public Division::template printed<Program>,
   bool has_parameters_ = true;                // whole_ is up to date, in a spare
   int generation_ = 0, arranged_ = -1;        // of inner_
   typename connections::memory to_spares_{};  // the result of an operation
-  // What inner_ is told again.
+  // Set again in each new inner_.
   int batch_[2] = {};  // by purpose
   bool frozen_[layout.count + 1] = {}, is_frozen_ = false;
   kernel_observer* observer_ = nullptr;
@@ -189,7 +189,7 @@ class regrouping_executor : public Division::template printed<Program>,
     is_whole_ = has_parameters_ = true;
     if (inner_) inner_->parameters_changed();
   }
-  /// See tensor_executor. A process that joins writes to them, and to parameters(), what the others send.
+  /// See tensor_executor. In a process that joins, the state from the others is written to these, and to parameters().
   std::span<T> whole_slots() {
     if (inner_) return inner_->whole_slots();
     slots_.grow(std::size_t(layout.trainable) * std::size_t(optimizer().slots()));
@@ -216,7 +216,7 @@ class regrouping_executor : public Division::template printed<Program>,
     if (!has_parameters_) detail::refuse_divided_parameters("divided layers");
   }
 
-  /// Of all processes, in groups that are complete.
+  /// Runs a collective operation, in complete groups.
   template <class F>
   void operation(std::span<std::byte> result, F&& f) {
     this->together(result, [&] {
@@ -301,7 +301,7 @@ class regrouping_executor : public Division::template printed<Program>,
     }
     if (!all.empty()) send_by_chief(all, [&](int rank) { return is_spare(rank); });
   }
-  /// All processes want the same outputs.
+  /// Requires that all processes want the same outputs.
   void send_predictions_to_spares(int count, const output_rows<T>& out) {
     const int rank = processes_.rank();
     if (!is_spare(processes_.size() - 1) || !(rank == 0 || is_spare(rank))) return;
@@ -315,13 +315,13 @@ class regrouping_executor : public Division::template printed<Program>,
     this->in_pieces(std::as_writable_bytes(elements), [&](std::span<std::byte> piece) { this->send_piece(piece, 0, receives); });
   }
 
-  // What operations needs of an elastic executor.
+  // The members of an elastic executor that operations requires.
 
   void forget_messages() { ++generation_; }
   static void prepare_messages(int, purpose) {}
   static std::array<std::span<std::byte>, 2> lasting_arrays() { return {}; }
   void before_admission() { collect_slots(); }
-  /// Spares that are in a group again get all parameters and slots.
+  /// Sends all parameters and slots to spares that are in a group again.
   void after_admission() {
     const std::vector<int>& lacking = processes_.lacking();
     const auto receives = [&](int rank) { return std::ranges::find(lacking, rank) != lacking.end(); };

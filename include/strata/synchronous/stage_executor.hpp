@@ -23,7 +23,7 @@ template <communicator C>
 struct holds_group {
   std::unique_ptr<process_group_over<C>> group_;
 };
-/// How an executor reaches the processes that compute the same layers for other samples: processes k, k + P, k + 2 P, ...
+/// The connection of an executor to the processes that compute the same layers for other samples: k, k + P, k + 2 P, ...
 template <communicator C, int Groups>
 struct same_layers {
   using type = subgroup<std::remove_reference_t<decltype(std::declval<process_group_over<C>&>().processes())>>;
@@ -38,11 +38,11 @@ struct same_layers<C, 1> {
 };
 }  // namespace detail
 
-/// `Groups` pipelines, which divide a batch by leaves; each has a process for each place. For its engine a process has all
-/// layers, so the step is that of one process, or that of processes that divide batches; what all processes agree on goes over
+/// `Groups` pipelines, which divide a batch by leaves; each has a process for each place. The engine of a process acts as if it
+/// had all layers, so the step is that of one process, or that of processes that divide batches; agreements of all processes use
 /// the group. In a step each process has the parameters and slots of its stages only; between two epochs it has all parameters.
-/// Throws strata::error, in all processes, if there are not as many processes as places of all groups, or if they have different
-/// programs or stages. The number of groups at the start decides how a batch is cut into leaves; there may be fewer.
+/// Throws strata::error, in all processes, if their number is not that of the places of all groups, or if they have different
+/// programs or stages. The number of groups at the start determines how a batch is cut into leaves; there may be fewer later.
 template <class Program, class Backend, communicator C, int Groups = 1>
 class stage_executor : detail::holds_group<C>,
                        public synchronous_executor<Program, Backend, typename detail::same_layers<C, Groups>::type> {
@@ -57,7 +57,7 @@ class stage_executor : detail::holds_group<C>,
  public:
   static constexpr executor_traits traits{.freezes = true, .collects_slots = true};
 
-  /// groups: how many pipelines there are now.
+  /// groups: the current number of pipelines.
   stage_executor(typename Program::optimizer optimizer, std::uint64_t seed, const given_options& compute, C processes,
                  int groups = Groups)
       : detail::holds_group<C>{agreed(std::make_unique<process_group_over<C>>(std::move(processes)), optimizer, seed, compute,
@@ -116,8 +116,7 @@ class stage_executor : detail::holds_group<C>,
     base::parameters_changed();
   }
 
-  /// All slots, until the next step or parameters_changed(), which keeps what was written to them. They are valid where
-  /// collect_slots has come before.
+  /// All slots, until the next step or parameters_changed(), which keeps changes to them. Valid after a call of collect_slots.
   std::span<T> whole_slots() { return whole_slots_.of_all(); }
   std::span<T> slots() = delete;
   /// All processes call it between the same two steps: the chief gets whole_slots(), or all processes do; and all get
@@ -132,7 +131,7 @@ class stage_executor : detail::holds_group<C>,
     whole_slots_.forget();
     std::ranges::fill(this->engine().slots(), T(0));
   }
-  /// A process knows the gradients of its own stages only.
+  /// Deleted because a process only has the gradients of its own stages.
   void keep_gradient(bool) = delete;
 
  private:

@@ -27,7 +27,7 @@
 
 namespace strata {
 
-// Of among_processes.hpp, which strategies of several processes include.
+// Defined in among_processes.hpp, which strategies of several processes include.
 template <communicator C>
 class leaf_exchange;
 struct gradient_bucket;
@@ -40,7 +40,7 @@ template <class Engine, communicator C, class Sharding>
 class sliced_state;
 }  // namespace detail
 
-/// Sharding: zero<0>, or what each process keeps in slices.
+/// Sharding: zero<0>, or the zero<...> that divides the state of a training into slices.
 template <class Program, class Backend, communicator Communicator = detail::alone, class Sharding = zero<0>>
 class synchronous_executor
     : detail::compiled<Program, Backend>,
@@ -130,8 +130,8 @@ class synchronous_executor
     host_.written(engine_);
   }
 
-  /// With zero, all slots, until the next step or parameters_changed(), which keeps what was written to them. They are valid
-  /// where collect_slots has come before.
+  /// With zero, all slots, until the next step or parameters_changed(), which keeps changes to them. Valid after a call of
+  /// collect_slots.
   std::span<T> whole_slots()
     requires keeps_slices
   {
@@ -155,7 +155,7 @@ class synchronous_executor
   int threads() const { return host_.team(engine_).size(); }
   std::uint64_t seed() const { return seed_.key; }
 
-  /// The rows of a batch that this process looks at in train_step and evaluate_step; empty: all of them.
+  /// The rows of a batch that this process reads in train_step and evaluate_step; empty: all of them.
   row_choice own_rows() const {
     if (this->is_elastic()) return {};  // a step that is begun again may be shared by fewer
     if constexpr (among_processes)
@@ -166,7 +166,7 @@ class synchronous_executor
   }
 
   void observe(kernel_observer* observer) { engine_.observe(observer); }
-  /// Whether gradient() is kept from the next step on.
+  /// Sets whether gradient() is kept from the next step on.
   [[gnu::cold]] void keep_gradient(bool keep)
     requires(!keeps_slices)
   {
@@ -182,8 +182,8 @@ class synchronous_executor
     engine_.freeze(slots);
   }
 
-  /// The threads of this executor, between two steps. All write equally many rows, each about those of the leaves that it begins
-  /// with: they are in its cache then.
+  /// The threads of this executor, between two steps. Rows are split evenly among them, roughly matching the leaves that each
+  /// thread will compute first, so that these are in its cache.
   row_writers writers() const {
     return [team = &host_.team(engine_)](std::size_t count, const auto& write) {
       const std::size_t parts = std::size_t(team->size());
@@ -213,8 +213,8 @@ class synchronous_executor
     if constexpr (defers_sums) engine_.launch_together(gradient_.size() > 0 ? 1 : n);
   }
 
-  /// train_step in two parts, for an executor whose processes agree in between: all that needs messages, and the rest of the
-  /// update, which sends none. After an error the first part may be begun again.
+  /// train_step in two parts, for an executor whose processes agree in between: the part that sends messages, and the rest of the
+  /// update, which sends none. After an error the first part may be repeated.
   metric_sums<Program> begin_step(const samples<T>& batch)
     requires(among_processes && !keeps_slices)
   {
@@ -230,7 +230,7 @@ class synchronous_executor
   {
     update_by(*reduced_, learning_rate());
   }
-  /// Between the two: end_step() needs the memory for messages no longer.
+  /// Called between the two parts: afterwards end_step() no longer needs the memory for messages.
   [[gnu::cold]] void keep_reduced_gradient()
     requires(among_processes && !keeps_slices)
   {
@@ -272,7 +272,7 @@ class synchronous_executor
     return out;
   }
 
-  /// For each output the predictions of each sample, row after row. Labels are not needed.
+  /// Writes the predictions for each output, sample by sample. Needs no labels.
   void predict(const samples<T>& batch, const output_rows<T>& out) {
     state_.refuse_parts_of_parameters(engine_);
     begin(purpose::inference, batch);
@@ -312,7 +312,7 @@ class synchronous_executor
       return {std::as_writable_bytes(parameters()), std::as_writable_bytes(slots())};
   }
 
-  /// Nothing that lasts has changed before the last message has come, so that it may be begun again.
+  /// Changes no persistent state before the last message has arrived, so that it can be repeated.
   result_of_step try_step(const samples<T>& batch) {
     state_.divide_parameters(engine_);
     begin(purpose::training, batch);
@@ -357,7 +357,7 @@ class synchronous_executor
     }
   }
 
-  /// With zero<3>: all processes call it between the same two steps.
+  /// With zero<3>, a collective call between two steps.
   void collect_parameters() {
     if (state_.collect_parameters(processes_, engine_)) host_.written(engine_);
   }
@@ -384,13 +384,13 @@ class synchronous_executor
     for (int k = last; k > 0; --k) {
       exchange_sums("statistics of the gradients");
       sum_statistics(k, 1);
-      // Only now, or the statistics would wait behind the gradients.
+      // Sent after the statistics; otherwise these would queue behind the gradients.
       if constexpr (among_processes) reduction_.advance(processes_, host_, engine_, plan.first_of_segment[k] + 1);
       engine_.backward(k - 1);
     }
   }
 
-  /// Where the plan is cut: gradients are reduced segment by segment, since the next one overwrites them. With zero<3> the
+  /// If the plan is cut, gradients are reduced segment by segment, because the next one overwrites them. With zero<3> the
   /// parameters of one segment are fetched while another one is computed.
   void compute_in_segments() {
     constexpr int last = plan.segment_count - 1;
@@ -446,7 +446,7 @@ class synchronous_executor
     return sum_in_tree(value, 0, engine_.leaves());
   }
 
-  /// As far as the number of samples tells.
+  /// Detects batches that differ, as far as the number of samples shows it.
   void refuse_other_batches([[maybe_unused]] int count) {
     if constexpr (among_processes) {
       const double computed = tree([&](int l) { return engine_.sums(l)[sums::statistics + 1]; });

@@ -37,11 +37,11 @@ struct executor_of_rank<Program, Backend, Group, void, Groups> {
 
 /// `Groups` groups of `Ranks` ranks. The ranks of a group divide the layers of the network as Map says; groups divide batches by
 /// leaves, as processes of other strategies do. Rank r of group g has number g * Ranks + r. With a Split, each rank has a thread
-/// or a process for each of P places, and process (g * P + p) * Ranks + r is place p of it. A rank keeps parameters, gradients
-/// and slots of its part. Where ranks are processes, a process has all parameters before the first step, after finish() and after
-/// collect_slots(); else parameters() throws strata::error. All processes call prepare, train_step, evaluate_step, predict,
-/// finish and collect_slots. Split: void, or how the stages of a pipeline follow each other, in which each rank computes its part
-/// of the layers.
+/// or a process for each of P places, and process (g * P + p) * Ranks + r is its place p. A rank has the parameters, gradients
+/// and slots of its part. If ranks are processes, a process has all parameters before the first step, after finish() and after
+/// collect_slots(); otherwise parameters() throws strata::error. prepare, train_step, evaluate_step, predict, finish and
+/// collect_slots are collective calls. Split: void, or how the stages of a pipeline follow each other, in which each rank
+/// computes its part of the layers.
 template <class Program, class Map, int Ranks, int Groups, class Base, class Places, class Split = void>
 class tensor_executor : Places, public executor_defaults {
   using T = typename Program::value_type;
@@ -182,8 +182,8 @@ class tensor_executor : Places, public executor_defaults {
     if constexpr (!Places::in_one_process) group().exchange_votes();
     return sums;
   }
-  /// See synchronous_executor. The update of ranks with a part of the layers would send norms of directions: an elastic training
-  /// refuses optimizers that take these.
+  /// See synchronous_executor. With parts of layers, an update that needs norms of directions would send messages: an elastic
+  /// training refuses optimizers that need them.
   metric_sums<Program> begin_step(const samples<T>& batch) {
     refuse_other_batches(batch.count);
     is_whole_ = false;
@@ -237,8 +237,7 @@ class tensor_executor : Places, public executor_defaults {
     const_cast<tensor_executor*>(this)->need_parameters();
     return whole_.span();
   }
-  /// All slots, until the next step or parameters_changed(), which keeps what was written to them. They are valid where
-  /// collect_slots has come before.
+  /// All slots, until the next step or parameters_changed(), which keeps changes to them. Valid after a call of collect_slots.
   std::span<T> whole_slots() {
     whole_slots_.grow(std::size_t(layout.trainable) * slot_count());
     return whole_slots_.span();
@@ -280,7 +279,7 @@ class tensor_executor : Places, public executor_defaults {
   executor_of_one& first() { return ranks_.front()->executor; }
   const executor_of_one& first() const { return ranks_.front()->executor; }
   std::size_t slot_count() const { return std::size_t(optimizer().slots()); }
-  /// Of all parameters of a rank. Those of several stages are valid after collect_slots, or until parameters_changed.
+  /// The slots of all parameters of a rank. Those of several stages are valid after collect_slots, until parameters_changed.
   static std::span<T> slots_of(executor_of_one& e) {
     if constexpr (has_stages_in_processes)
       return e.whole_slots();
@@ -303,7 +302,7 @@ class tensor_executor : Places, public executor_defaults {
     return sums;
   }
 
-  /// Without this check ranks would wait for messages of another size.
+  /// Without this check, ranks would wait for messages of another size.
   void refuse_other_batches([[maybe_unused]] int count) {
     if constexpr (!Places::in_one_process) {
       batch_sizes_->own()[0] = count;

@@ -1,4 +1,4 @@
-// Why a program cannot be divided among ranks that have a part of the layers each, as a sentence.
+// Diagnostics about programs that cannot be divided among ranks with a part of the layers each.
 #pragma once
 #include <strata/base/meta.hpp>
 #include <strata/base/reason.hpp>
@@ -21,7 +21,7 @@ inline constexpr reason fits_in_does_not_go_with_divided_layers_set_a_smaller_mi
     "a rank that has a part of the layers keeps the activations of a micro-batch: leave out fits_in, and set a smaller "
     "micro_batch"};
 
-// The words of the sentences. None is ever defined.
+// The parts of the diagnostics. None is ever defined.
 template <class Loss, class Why>
 struct loss_cannot_be_divided;
 template <class Metric, class Why>
@@ -36,7 +36,7 @@ inline constexpr reason by_classes_a_metric_has_measure_place_as_accuracy_and_to
     "by_classes, a metric has measure_place, as accuracy and top_k_categorical_accuracy do"};
 
 namespace detail {
-/// Whether a loss compares classes with logits, or with a softmax of them.
+/// True if a loss compares classes with logits, or with a softmax of them.
 template <class Loss>
 inline constexpr bool is_class_crossentropy = false;
 template <class... Options>

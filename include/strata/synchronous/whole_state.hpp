@@ -3,7 +3,7 @@
 
 namespace strata::detail {
 
-/// Stands for a sliced_state where nothing is divided.
+/// Used in place of a sliced_state if nothing is divided.
 struct whole_state {
   static void prepare_messages(const auto&) {}
   static void keep_slots(const auto&, const auto&) {}

@@ -36,7 +36,7 @@ class feature_moments {
   template <class T>
   [[gnu::cold]] void add(const T* values, std::size_t size) {
     const std::size_t features = mean_.size(), rows = size / features;
-    // Sums of differences from the first row: the mean of equal numbers is that number, and their variance is 0.
+    // Sums of differences from the first row, so that a constant feature has exactly that mean, and variance 0.
     batch_mean_.assign(features, 0), batch_squares_.assign(features, 0);
     for (std::size_t r = 0; r < rows; ++r)
       for (std::size_t c = 0; c < features; ++c) batch_mean_[c] += double(values[r * features + c]) - double(values[c]);
@@ -55,7 +55,7 @@ class feature_moments {
     }
   }
 
-  /// Throws strata::error for a feature that is nan or infinite, or whose moments are too large for T.
+  /// Throws strata::error if a feature is nan or infinite, or if its moments are too large for T.
   template <class T>
   [[gnu::cold]] void write(T* mean, T* variance) const {
     for (std::size_t c = 0; c < mean_.size(); ++c) {
@@ -93,7 +93,7 @@ struct adapt_verdict<Network> {
   using type = no_complaint;
 };
 
-/// A normalization in the arena of parameters.
+/// The place of a normalization in the arena of parameters.
 struct adapting_layer {
   int features;
   long mean, variance;
@@ -121,7 +121,7 @@ constexpr bool has_normalization() {
     if (!each.is_input() && each.operation == &info_of<normalization>) return true;
   return false;
 }
-/// What fit says, once for a network, about a layer normalization whose mean is 0 and whose variance is 1. Otherwise empty.
+/// The notice that fit prints, once for a network, about a layer normalization with mean 0 and variance 1. Otherwise empty.
 template <class Network, class T>
 [[gnu::cold]] std::string notice_of_normalization(std::span<const T> parameters) {
   static std::atomic<bool> is_said = false;

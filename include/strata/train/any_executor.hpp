@@ -26,23 +26,23 @@ namespace detail {
 /// How a metric is reported.
 struct reported_metric {
   const char* base_name;
-  int number = 0;          // of a metric whose name an earlier one has: 1 for recall_1
-  std::size_t sums = 2;    // numbers that it adds up
-  std::size_t values = 0;  // how many it reports; 0: one number, which goes into the history
+  int number = 0;          // for a name used before: 1 for recall_1
+  std::size_t sums = 2;    // elements of the totals that it accumulates
+  std::size_t values = 0;  // elements of its result; 0: a scalar, which goes into the history
   void (*results)(std::span<const double> sums, std::span<double> values) = nullptr;  // null: the mean
 
   constexpr std::size_t pairs() const { return (sums + 1) / 2; }
   std::string name() const { return number > 0 ? text_of({base_name, '_', number}) : base_name; }
 };
 
-/// Whether a text is a name with a number: recall_1.
+/// Whether `text` is `name` with that suffix: recall_1.
 constexpr bool is_numbered(std::string_view text, std::string_view name, int number) {
   for (; number > 0 && !text.empty() && text.back() == '0' + number % 10; number /= 10) text.remove_suffix(1);
   return number == 0 && text.ends_with('_') && text.substr(0, text.size() - 1) == name;
 }
 
-/// Gives each metric a name of its own, as Keras does: recall, recall_1, recall_2. A number that would make the name of another
-/// metric is left out.
+/// Gives each metric a unique name, as Keras does: recall, recall_1, recall_2. A suffix that would make the name of another
+/// metric is skipped.
 template <std::size_t N>
 constexpr std::array<reported_metric, N> with_own_names(std::array<reported_metric, N> all) {
   for (std::size_t k = 1; k < N; ++k) {
@@ -77,18 +77,18 @@ constexpr reported_metric report_of([[maybe_unused]] int predictions) {
 
 }  // namespace detail
 
-/// See the concept executor for what each member does. Metric sums are a span: of the loss, then of each metric.
+/// The members are described at the concept executor. Metric sums are a span: those of the loss, then those of each metric.
 template <class T>
 class any_executor {
  public:
   struct program_info {
     std::span<const detail::reported_metric> metrics;  // the first is the loss
-    const end_sizes& ends;                             // of a sample
+    const end_sizes& ends;                             // sizes of a sample
   };
 
   virtual program_info about() const = 0;
   virtual any_process_group& group() = 0;
-  /// Throws strata::error for labels that are no class and indices that are no row of an embedding.
+  /// Throws strata::error for a label outside the classes, and for an index that is no row of an embedding.
   virtual void check(const samples<T>& batch, row_range rows, const detail::sample_names& names) = 0;
   virtual void prepare(int batch_size, purpose) = 0;
   /// Afterwards its sums are there, unless results are pending: then its own is the last of them.
@@ -104,7 +104,7 @@ class any_executor {
   virtual long step() const = 0;
   virtual double learning_rate() const = 0;
   virtual void set_learning_rate(double rate) = 0;
-  /// Of all parameters. 0 in a training of one process, and where no process has all of them.
+  /// Hash of all parameters. 0 for a single process, or if no process holds all parameters.
   virtual double hash_of_parameters() = 0;
   virtual double communicating() const = 0;
   virtual double waiting() const = 0;

@@ -8,7 +8,7 @@
 
 namespace strata {
 
-/// See the concept process_group for what each member does.
+/// The members are described at the concept process_group.
 class any_process_group {
  public:
   virtual bool is_chief() const = 0;
@@ -18,12 +18,12 @@ class any_process_group {
   virtual void vote(bool yes) = 0;
   virtual bool vote_result() const = 0;
   virtual void barrier() = 0;
-  /// Whether this process knows nothing yet of a training that is under way.
+  /// Whether this process has joined a running training and has not received its state yet.
   virtual bool is_late() const = 0;
 
   virtual void announce_work(const std::string& what) const = 0;
 
-  /// Whether any process says yes.
+  /// Whether any process passes true. A collective call.
   bool any(bool yes) {
     const double mine = yes;
     for (const double each : gather(std::span(&mine, 1)))
@@ -37,7 +37,7 @@ class any_process_group {
   ~any_process_group() = default;
 };
 
-/// See the concept elastic_group for what each member does.
+/// The members are described at the concept elastic_group.
 class any_membership {
  public:
   virtual bool is_late() const = 0;

@@ -1,4 +1,4 @@
-// The sentence about an argument that does not fit.
+// The diagnostic for an argument that does not fit.
 #pragma once
 #include <strata/base/meta.hpp>
 #include <strata/base/reason.hpp>

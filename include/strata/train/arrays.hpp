@@ -1,4 +1,4 @@
-// x and y of fit, evaluate and predict as arrays: the samples and the batches that these make of them.
+// x and y of fit, evaluate and predict as arrays, and the samples and batches made of them.
 #pragma once
 #include <algorithm>
 #include <concepts>
@@ -28,12 +28,12 @@
 
 namespace strata::detail {
 
-/// Numbers one after the other in memory, such as a vector, or a data::array.
+/// A contiguous range of elements, such as a vector; or a data::array.
 template <class A>
 concept array_argument = (std::ranges::contiguous_range<A> && std::ranges::sized_range<A> && !batch_source<A>) ||
                          data::detail::row_array<std::remove_cvref_t<A>>;
 
-/// How an array is read: `flat` if it is a range of single numbers, which need a shape to be rows.
+/// How an array is read: `flat` if it is a range of scalars, which need a shape to be rows.
 template <class A>
 struct array_traits {
   static constexpr bool valid = false, flat = false, integral = false;
@@ -52,8 +52,8 @@ struct array_traits<A> {
   static constexpr bool valid = true, flat = false, integral = std::integral<value_type> && A::extents.rank() == 0;
 };
 
-/// The rows of an array, which it has to outlive; S: the shape of a row if the array is flat. Throws strata::error for a number
-/// of values that does not make whole rows.
+/// The rows of an array, which must outlive them; S: the shape of a row if the array is flat. Throws strata::error if the
+/// elements do not make whole rows.
 template <shape S, class A>
 auto rows_of_array(const char* call, const char* name, const A& a) {
   if constexpr (data::detail::row_array<A>) {
@@ -71,12 +71,12 @@ auto rows_of_array(const char* call, const char* name, const A& a) {
   }
 }
 
-/// Whether a loss that takes dense targets compares them as classes.
+/// Whether a loss that takes dense targets treats them as one-hot classes.
 template <class Loss>
 inline constexpr bool takes_classes = requires { requires Loss::one_hot; };
 
 /// The truth of samples as the loss of a program reads it: classes, or rows of targets. Integers are targets if the loss takes
-/// targets that are no classes.
+/// targets that are not classes.
 template <class Program, class Y>
 auto truth_of_array(const char* call, const Y& y) {
   using loss = typename Program::loss;
@@ -91,7 +91,7 @@ auto truth_of_array(const char* call, const Y& y) {
   }
 }
 
-/// Samples of x and y. Throws strata::error for sizes that do not go together.
+/// Samples of x and y. Throws strata::error if their numbers of samples differ.
 template <class Program, class X, class Y>
 auto samples_of_arrays(const char* call, const X& x, const Y& y) {
   auto rows = rows_of_array<Program::network::input_shape>(call, "x", x);
@@ -108,7 +108,7 @@ using samples_of_array_t =
     data::tensor_slices<decltype(rows_of_array<Program::network::input_shape>("", "", std::declval<const X&>())),
                         data::no_labels>;
 
-/// Samples with a weight each. Throws strata::error for another number of weights than of samples, and for one that is not
+/// Samples with a weight each. Throws strata::error if the number of weights differs from that of the samples, or if one is not
 /// finite.
 template <class Samples, class Weights>
 auto weighted(const char* call, Samples samples, const Weights& weights) {
@@ -125,7 +125,7 @@ template <class Option>
 inline constexpr bool is_sample_weight = false;
 template <class Weights>
 inline constexpr bool is_sample_weight<sample_weight<Weights>> = true;
-/// With the weights that an option brings, if there is one.
+/// Adds the weights given by an option, if there is one.
 template <class Samples>
 Samples with_weights(const char*, Samples samples) {
   return samples;
@@ -138,14 +138,14 @@ auto with_weights(const char* call, Samples samples, const Option& option, const
     return with_weights(call, std::move(samples), options...);
 }
 
-/// Of some samples, in their order. As in Keras, a batch is not larger than they are.
+/// Batches of some samples, in their order. As in Keras, a batch is not larger than the number of samples.
 template <class T, class Samples>
 auto batches_in_order(Samples samples, data::detail::slice part, const batch_size& size) {
   data::slice_view<Samples> some(std::move(samples), part);
   const int most = size.of(some.size());
   return data::batch_view<data::slice_view<Samples>, 0, T, false>(std::move(some), most);
 }
-/// Of some samples, in another order in each epoch unless `order` says otherwise: those that this process reads.
+/// Batches of the samples that this process reads, in a new order in each epoch unless `order` turns that off.
 template <class T, class Samples>
 auto batches_to_train(Samples samples, data::detail::slice part, const batch_size& size, const shuffle& order,
                       std::uint64_t seed) {
@@ -155,7 +155,7 @@ auto batches_to_train(Samples samples, data::detail::slice part, const batch_siz
   data::shuffle_view<data::slice_view<Samples>, true> shuffled(std::move(some), order.on ? count : 1, {.seed = seed});
   return data::batch_view<decltype(shuffled), 0, T, false>(std::move(shuffled), most);
 }
-/// The same for one of several processes that each train on samples of their own.
+/// The overload for one of several processes that each train on a share of the samples.
 template <class T, class Samples>
 auto batches_to_train(Samples samples, data::detail::slice part, const batch_size& size, const shuffle& order, std::uint64_t seed,
                       data_share share) {

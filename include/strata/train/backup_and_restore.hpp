@@ -57,7 +57,7 @@ struct backup_and_restore {
     io::lock_file* lock = nullptr;               // likewise; the chief holds it
   } fit{};
 
-  /// Whether the last fit ended early, because this process or another one of the training got SIGTERM. All is saved.
+  /// Whether the last fit ended early, because this process or another one of the training got SIGTERM. Its state is saved.
   bool interrupted() const { return fit.interrupted; }
 
   /// The files of the newest snapshot and of the previous one.
@@ -137,7 +137,7 @@ struct backup_and_restore {
     saved.collect_slices();
     if (!group.is_chief()) return;
     const announced_work saves(group, "saves a snapshot");
-    if (!*fit.lock) hold_folder();  // the chief that began is gone, and this process has become it
+    if (!*fit.lock) hold_folder();  // this process has become the chief after the first one failed
     detail::write_unfinished_snapshot(files().unfinished(), saved);
     files().replace();
   }
@@ -171,7 +171,7 @@ struct backup_and_restore {
     return detail::packed(load_snapshot(file, restored));
   }
 
-  /// All processes get the text of the chief.
+  /// Replaces the text in all processes by that of the chief.
   static void broadcast(any_process_group& group, std::string& text) {
     std::uint64_t size = text.size();
     group.broadcast(std::as_writable_bytes(std::span(&size, 1)));

@@ -22,14 +22,14 @@ class batch_stream {
   /// Batches of a pass; 0 if unknown.
   virtual long length() = 0;
 
-  /// Describes what decides which samples come in which order.
+  /// Describes which samples come in which order.
   virtual std::string order() const = 0;
   /// The position after the current batch; empty if the source has none.
   virtual std::optional<data_position> where() const = 0;
   /// Sample n of the current batch, of `count`, as the source names it: "record 17 of train.tfrecord". Empty if the source
   /// has no name for it.
   virtual std::string describe(int count, int n) const = 0;
-  /// Begins the pass at `from`, which `where` of an equal source returned; if it is empty, after `batches` batches.
+  /// Begins the pass at `from`, a value that `where` of an equal source returned; without one, skips `batches` batches.
   virtual void resume(int pass, const std::optional<data_position>& from, long batches) = 0;
 
  protected:
@@ -53,12 +53,12 @@ class names_in_stream final : public sample_names {
   }
 };
 
-/// What happens once in a pass is [[gnu::cold]] here and elsewhere: it is compiled for size, in less time.
+/// Functions that run once per pass are [[gnu::cold]] here and elsewhere: the compiler optimizes them for size, in less time.
 template <class T, class Source>
 class stream_over : public batch_stream<T> {
  protected:
   Source& source_;
-  bool by_index_ = false;  // passes give indices of samples
+  bool by_index_ = false;  // batches hold indices of samples
 
  private:
   row_choice rows_;
@@ -66,7 +66,7 @@ class stream_over : public batch_stream<T> {
   std::ranges::iterator_t<Source> at_{};
   bool fresh_ = true;  // no batch has been taken yet
   std::optional<data_position> resumed_at_;
-  std::vector<T> x_, targets_, weights_;  // of a batch in another precision
+  std::vector<T> x_, targets_, weights_;  // a batch converted to T
   static constexpr bool tells_position = requires(Source& source, data_position at) {
     { std::as_const(source).where() } -> std::same_as<data_position>;
     source.resume_at(at);
@@ -109,7 +109,7 @@ class stream_over : public batch_stream<T> {
     return order;
   }
   std::optional<data_position> where() const override {
-    if (fresh_) return resumed_at_;  // the source counts the batch that it has made ahead
+    if (fresh_) return resumed_at_;  // the source has already counted the batch that it prefetched
     if constexpr (tells_position) return std::as_const(source_).where();
     return {};
   }
@@ -137,7 +137,7 @@ class stream_over : public batch_stream<T> {
 
  private:
   static void take(const samples<T>& from, samples<T>& batch) { batch = from; }
-  /// Numbers in another precision are converted: a network in double takes batches of float.
+  /// Converts elements of another precision: a network in double takes batches of float.
   template <class U>
   [[gnu::cold]] void take(const samples<U>& from, samples<T>& batch) {
     const std::size_t count = std::size_t(from.count), in = count * std::size_t(Source::sample_shape.size()),

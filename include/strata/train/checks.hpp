@@ -10,7 +10,7 @@
 
 namespace strata::detail {
 
-/// A label outside the classes would read beyond the predictions.
+/// Labels are checked because one outside the classes would read beyond the predictions.
 inline void check_labels(const std::int32_t* labels, row_range rows, int classes, const sample_names& names) {
   for (int n = rows.begin; n < rows.end; ++n)
     if (labels[n] < 0 || labels[n] >= classes)
@@ -18,7 +18,7 @@ inline void check_labels(const std::int32_t* labels, row_range rows, int classes
                    classes - 1});
 }
 
-/// The batch has samples, and the arrays that the network and its losses read.
+/// Throws strata::error if the batch has no samples, or lacks an array that the network or a loss reads.
 template <class Program>
 void check_arrays(const samples<typename Program::value_type>& batch) {
   if (batch.count < 1) throw_error({"a batch of ", batch.count, " samples: a step needs one at least"});
@@ -35,7 +35,7 @@ void check_arrays(const samples<typename Program::value_type>& batch) {
   }(typename Program::outputs{});
 }
 
-/// Before anything is computed: the labels, and the indices of embeddings, of some rows of a batch.
+/// Checks the labels and the embedding indices of some rows of a batch, before anything is computed.
 template <class Program>
 void check_rows(const samples<typename Program::value_type>& batch, row_range rows, const sample_names& names) {
   [&]<class... Output>(type_list<Output...>) {
@@ -51,11 +51,11 @@ void check_rows(const samples<typename Program::value_type>& batch, row_range ro
   refuse_other_rows<Program>(batch, rows, names);
 }
 
-/// The end of a message about a step whose loss is not finite: most strategies have updated by its gradient.
+/// The end of a message about a step whose loss is not finite: most strategies have already applied its gradient.
 inline constexpr const char* after_bad_step =
     "; weights and moments of the optimizer may be ruined: load weights and call reset_optimizer() before the next fit";
 
-/// Throws for an element that is nan or infinite among `size` elements of sample n.
+/// Throws strata::error if one of the `size` elements of sample n is nan or infinite.
 template <class T>
 void report_not_finite(const T* array, int n, long size, const std::string& where, const char* what, const sample_names& names) {
   for (long i = 0; array && i < size; ++i)
@@ -64,7 +64,7 @@ void report_not_finite(const T* array, int n, long size, const std::string& wher
                    after_bad_step});
 }
 
-/// While it lives, another one of the same trainer throws strata::error: a fit within a fit.
+/// Guards against a fit within a fit: a second object for the same trainer throws strata::error.
 class running_fit {
   bool& runs_;
 
@@ -78,7 +78,7 @@ class running_fit {
   ~running_fit() { runs_ = false; }
 };
 
-/// The same of a batch that is no longer there. step: from 1.
+/// Reports a bad loss of a step whose batch is no longer available. step: from 1.
 [[noreturn, gnu::cold, gnu::noinline]] inline void report_bad_loss_of_step(int epoch, long step) {
   throw_error({"epoch ", epoch + 1, ", step ", step,
                ": the loss is nan or infinite: look for elements of its batch that are not finite (check_numerics names the "
@@ -87,7 +87,7 @@ class running_fit {
                after_bad_step});
 }
 
-/// The loss of a batch is nan or infinite: throws an error that says where that comes from.
+/// Reports that the loss of a batch is nan or infinite, and where that comes from.
 template <class T>
 [[noreturn, gnu::cold]] void report_bad_loss(double loss, const samples<T>& batch, row_range rows, const end_sizes& ends,
                                              int epoch, long step, const sample_names& names, bool is_first_of_fit) {

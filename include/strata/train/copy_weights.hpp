@@ -12,7 +12,7 @@ namespace detail {
 /// Nodes [begin, end) of the tape.
 struct node_range {
   int begin = 0, end = 0;
-  int found = 0;  // how often the item stands in the network
+  int found = 0;  // occurrences of the item in the network
 
   constexpr bool has(int node) const { return begin <= node && node < end; }
 };
@@ -54,7 +54,7 @@ constexpr bool for_equal_parameters(const parameter_layout<A>& from, const node_
 ///   trainer animals{sequential<input<32, 32, 3>, features, dense<10, softmax>>{}, ...};
 ///   trainer flowers{sequential<input<32, 32, 3>, features, dense<5, softmax>>{}, ...};
 ///   copy_weights<features>(animals, flowers);
-/// Processes that train together all call it.
+/// A collective call of all processes that train together.
 template <class Layers, class From, class To>
 void copy_weights(const From& from, To& to) {
   using a = typename From::network::items;
@@ -67,7 +67,7 @@ void copy_weights(const From& from, To& to) {
     constexpr bool equal = detail::for_equal_parameters(layout_of<a>, nodes_of_a, layout_of<b>, nodes_of_b, [](auto&, auto&) {});
     static_assert(equal,
                   "copy_weights: the layers receive another shape in the second network, so their weights differ in shape");
-    if constexpr (requires { to.executor(); }) {  // a trainer that does not compile has none, and its own error
+    if constexpr (requires { to.executor(); }) {  // a refused trainer has no executor, and reports its own error
       detail::for_equal_parameters(layout_of<a>, nodes_of_a, layout_of<b>, nodes_of_b,
                                    [values = from.parameters(), arena = to.executor().parameters()](auto& source, auto& place) {
                                      const auto size = std::size_t(source.what.extents.size());

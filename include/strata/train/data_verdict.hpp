@@ -1,4 +1,4 @@
-// The sentences about data that do not fit a network and its loss.
+// Diagnostics for data that do not fit a network and its loss.
 #pragma once
 #include <strata/base/meta.hpp>
 #include <strata/base/reason.hpp>
@@ -13,7 +13,7 @@
 
 namespace strata {
 
-// The words of the sentences. None is ever defined: the error is the name.
+// The words of the diagnostics. None is ever defined: the type name is the error message.
 template <int... Extents>
 struct the_network_takes;
 template <int... Extents>
@@ -64,7 +64,7 @@ inline constexpr reason the_data_must_come_in_batches_put_batch_after_it{"fit an
 
 namespace detail {
 
-/// Whether a source has what a program needs: no_complaint, or the sentence.
+/// Checks that a source has what a program needs: no_complaint, or the diagnostic.
 template <class Program, class Source, bool NeedsLabels>
 struct data_verdict {
   using network = typename Program::network;
@@ -123,7 +123,7 @@ struct data_verdict<Program, data::refused_view, NeedsLabels> {
   using type = told;
 };
 
-/// Two arrays, in the place of a source.
+/// Two arrays instead of a source.
 template <class X, class Y>
 struct arrays {};
 template <class Program, class X, class Y>
@@ -141,7 +141,7 @@ struct data_verdict<Program, arrays<X, Y>, true> {
   }
   using type = typename decltype(sentence())::type;
 };
-/// One array, in the place of a source of samples without labels.
+/// One array instead of a source of samples without labels.
 template <class Program, class X>
 struct data_verdict<Program, arrays<X, void>, false> {
   using network = typename Program::network;

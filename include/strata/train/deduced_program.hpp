@@ -1,4 +1,4 @@
-// The program that the arguments of a trainer make, or the one sentence about what is wrong with them.
+// The program deduced from the arguments of a trainer, or the diagnostic for wrong arguments.
 #pragma once
 #include <strata/concepts/loss.hpp>
 #include <strata/concepts/optimizer.hpp>
@@ -13,7 +13,7 @@
 
 namespace strata {
 
-// The words of the sentences. None is ever defined.
+// The words of the diagnostics. None is ever defined.
 template <class Network, class Why>
 struct network_without_input;
 template <class Second, class Third, class Why>
@@ -32,11 +32,11 @@ inline constexpr reason the_optimizer_comes_before_the_loss{"a trainer takes the
 
 namespace detail {
 
-/// Takes the place of a program whose sentence has been told, or is told by the trainer. Values: of evaluate, loss and metrics.
+/// Replaces a program whose arguments are refused; the trainer emits the diagnostic. Values: how many evaluate returns.
 template <class Sentence, class Network, int Values = 1>
 struct refused_program {};
 
-/// How many arguments a program means as metrics, also those that are none.
+/// The number of arguments that are meant as metrics, including invalid ones.
 template <class... Extra>
 inline constexpr int meant_as_metrics = (0 + ... +
                                          int(metric<Extra> || (named<Extra> && !trainer_extra<Extra> && !has_executor<Extra> &&
@@ -47,7 +47,7 @@ inline constexpr bool is_sequential = false;
 template <class... Items>
 inline constexpr bool is_sequential<sequential<Items...>> = true;
 
-/// Whether the type has reported its own error, as a sequential whose layers do not fit.
+/// Whether the type has already emitted its own diagnostic, such as a sequential whose layers do not fit.
 template <class Network>
 concept ill_shaped_network = requires { typename Network::items; } && !network<Network>;
 
@@ -56,7 +56,7 @@ concept meant_as_a_loss = requires { T::labels; } || requires { &T::output_shape
 template <class T>
 concept meant_as_an_optimizer = requires(const T& o) { o.learning_rate; } || requires(const T& o) { o.slots(); };
 
-/// What the trainer says about its first three arguments: void if nothing is wrong.
+/// The diagnostic for the first three arguments of a trainer: void if nothing is wrong.
 template <class Network, class Optimizer, class Loss>
 auto sentence_on_parts() {
   if constexpr (ill_shaped_network<Network>)
@@ -91,7 +91,7 @@ inline constexpr int predictions_of = int(ends_of_program<Program>.outputs[0]);
 template <class Program>
 using refused_metrics_of = decltype(metrics_refused_for<predictions_of<Program>>(typename Program::metrics{}));
 
-/// Whether the strategy has the devices that the network names, and can split the program if that is what it does.
+/// Checks that the strategy has the devices that the network names, and that a strategy that splits programs can split this one.
 template <class Program, class Strategy>
 struct split_verdict_of {
   using type = no_complaint;
@@ -109,7 +109,7 @@ struct split_verdict_of<Program, Strategy> {
                                                       : the_strategy_has_one_device_use_placed_or_leave_out_on)>>;
 };
 
-/// What a strategy says about a program that it cannot train, `Strategy::verdict<Program>`, or else its backend.
+/// The diagnostic of a strategy for a program that it cannot train, `Strategy::verdict<Program>`, or else that of its backend.
 template <class Program, class Strategy>
 struct verdict_of_strategy {
   using type = no_complaint;
@@ -121,7 +121,7 @@ template <class Program, class Strategy>
   requires requires { typename Strategy::template verdict<Program>; }
 struct verdict_of_strategy<Program, Strategy> : Strategy::template verdict<Program> {};
 
-/// The same of the arguments as a program.
+/// The diagnostic for the arguments as a whole program.
 template <class Program, class Strategy, class... Extra>
 auto sentence_on_whole() {
   using refused = filter_t<is_no_trainer_extra, Extra...>;

@@ -44,12 +44,12 @@ class fit_loop {
   step_runner<T>& steps_;
   batch_stream<T>& stream_;
   fit_settings settings_;
-  std::vector<metric_sum> sums_;  // of one step
+  std::vector<metric_sum> sums_;  // sums of one step
   bool sees_each_step_ = false;   // before the next one begins
-  int samples_of_batch_ = 0;      // the last one
+  int samples_of_batch_ = 0;      // size of the last batch
 
  public:
-  // Callbacks see, save and replace these.
+  // Read, saved and replaced by callbacks.
   training_position at{};
   training_state state{};
   plan_of_fit plan{};
@@ -57,17 +57,17 @@ class fit_loop {
   [[gnu::cold]] fit_loop(any_executor<T>& executor, step_runner<T>& steps, batch_stream<T>& stream, const fit_settings& settings)
       : executor_(executor), steps_(steps), stream_(stream), settings_(settings), sums_(pairs_of(steps.metrics())) {}
 
-  /// `validate` adds its values to those of an epoch.
+  /// `validate` adds the values of the validation to those of an epoch.
   history run(const hook_list& hooks, const std::function<void(logs&)>& validate);
 
  private:
   void give_notice() const;
   void warn_of_nan_in_validation() const;
   void warn_of_pixels(const samples<T>& batch) const;
-  /// As many batches as the settings say, or one pass over the data. With steps_per_epoch the pass of the last epoch continues;
-  /// an epoch that was interrupted continues in any case.
+  /// Trains as many batches as the settings require, or one pass over the data. With steps_per_epoch the pass of the previous
+  /// epoch continues; an interrupted epoch continues in any case.
   void train_epoch(progress_bar& progress, const hook_list& hooks);
-  /// Returns false if the training ends here, also in the middle of the epoch.
+  /// Returns false if the training ends here, even in the middle of the epoch.
   bool train_steps(progress_bar& progress, const hook_list& hooks, bool resumes);
   void end_execution(progress_bar& progress, const hook_list& hooks, bool progress_is_due);
   void train_on(const samples<T>& batch);
@@ -204,7 +204,7 @@ template <class T>
   if (!train_steps(progress, hooks, resumes)) return;
   read_results();
   executor_.finish(sums_);
-  state.step = executor_.step();  // with the updates of others that it has fetched
+  state.step = executor_.step();  // includes updates fetched from other workers
   accumulate(at.metric_sums, sums_);
   if (at.steps_of_epoch == 0) throw_error({"epoch ", state.epoch + 1, ": the data set is empty"});
   at.in_epoch = false;
@@ -214,7 +214,7 @@ template <class T>
 template <class T>
 [[gnu::cold]] bool fit_loop<T>::train_steps(progress_bar& progress, const hook_list& hooks, bool resumes) {
   samples<T> batch;
-  long steps = 0;  // of this execution
+  long steps = 0;  // steps of this execution
   bool is_due = false;
   for (bool more = resumes || (settings_.steps > 0 && at.in_pass) ? next(batch) : begin_pass(batch); more;) {
     if (at.steps_of_epoch == 0 && state.epoch == settings_.first_epoch) warn_of_pixels(batch);

@@ -37,9 +37,8 @@ struct steps_per_epoch {
   constexpr explicit steps_per_epoch(long n) : count(n) {}
 };
 
-/// How many batches are trained between two looks of callbacks at batches: hooks of batches run before the first and after the
-/// last of so many, and state.loss is that of the last. The results are the same. Keras' option of compile:
-/// https://keras.io/api/models/model_training_apis
+/// The number of batches per call of the batch hooks: they run before the first and after the last of so many, and state.loss is
+/// that of the last. The results are the same. Keras' option of compile: https://keras.io/api/models/model_training_apis
 struct steps_per_execution {
   long count;
   constexpr explicit steps_per_execution(long n) : count(n) {}
@@ -51,22 +50,22 @@ struct batch_size {
   int count = 32;
   constexpr explicit batch_size(int n) : count(n) {}
 
-  /// Of a number of samples. Throws strata::error if the size is below 1.
+  /// The size of a batch of `samples` samples. Throws strata::error if the count is below 1.
   int of(std::size_t samples) const {
     if (count < 1) throw_error({"batch_size(", count, "): a batch has at least one sample"});
     return static_cast<int>(std::min(samples, static_cast<std::size_t>(count)));
   }
 };
 
-/// Whether the samples of x and y come in another order in each epoch, which the seed of the trainer determines: Keras' default
-/// is true. A data set has data::shuffle instead.
+/// Whether the samples of x and y are shuffled anew in each epoch, in an order that the seed of the trainer determines. Keras'
+/// default is true. A data set has data::shuffle instead.
 struct shuffle {
   bool on = true;
   constexpr explicit shuffle(bool yes) : on(yes) {}
 };
 
 namespace detail {
-/// How an option keeps an array: a range that outlives fit is borrowed.
+/// The type in which an option stores an array: a range that outlives fit is borrowed.
 template <class A>
 struct kept_array {
   using type = std::remove_cvref_t<A>;
@@ -78,8 +77,8 @@ struct kept_array<A> {
 };
 }  // namespace detail
 
-/// A weight for each sample of x, which multiplies its loss and so its gradient: `sample_weight(weights)`. Metrics have no
-/// weights. The loss is the sum of weight * loss over the samples, divided by their number, as in Keras.
+/// A weight for each sample of x, which multiplies its loss and so its gradient: `sample_weight(weights)`. Metrics are
+/// unweighted. The loss is the sum of weight * loss over the samples, divided by their number, as in Keras.
 template <class Weights>
 struct sample_weight {
   Weights values;
@@ -88,9 +87,9 @@ struct sample_weight {
 template <class Weights>
 sample_weight(Weights&&) -> sample_weight<typename detail::kept_array<Weights>::type>;
 
-/// Weights of classes: each sample has the weight of its class, 1 if that is not named. `class_weight{{0, 1.0}, {1, 50.0}}`. The
-/// class is the label, the largest target or, of one target, the integer next to it. It holds for the training, not for
-/// validation.
+/// Weights of classes, such as `class_weight{{0, 1.0}, {1, 50.0}}`: each sample has the weight of its class, 1 if the class is
+/// not listed. The class is the label, the index of the largest target or, for a single target, the integer next to it.
+/// Validation ignores these weights.
 class class_weight {
   std::vector<std::pair<int, double>> weights_;
 
@@ -102,7 +101,7 @@ class class_weight {
   class_weight& operator=(const class_weight& other);
   class_weight& operator=(class_weight&& other) noexcept;
   ~class_weight();
-  /// Of a range of pairs, such as a std::map<int, double>.
+  /// Takes any range of pairs, such as a std::map<int, double>.
   template <std::ranges::input_range R>
     requires(!std::same_as<std::remove_cvref_t<R>, class_weight>)
   explicit class_weight(const R& weights) {
@@ -110,7 +109,7 @@ class class_weight {
   }
 
   bool empty() const { return weights_.empty(); }
-  /// Throws strata::error for a class that is not below `classes`, and for a weight that is negative or not finite.
+  /// Throws strata::error for a class outside [0, classes), and for a weight that is negative or not finite.
   void check(long classes) const;
   /// ", class_weight {0: 1, 1: 50}"; empty without weights. Processes that train together compare it.
   std::string text() const;
@@ -118,7 +117,7 @@ class class_weight {
 };
 
 namespace detail {
-/// What validation stores of a source that it is given: a copy of a named one, which is borrowed if it cannot be copied.
+/// The type in which validation stores a source: a copy of an lvalue, which is borrowed if it cannot be copied.
 template <class Source>
 struct kept_source {
   using type = of_any_batch_size_t<std::decay_t<Source>>;
@@ -158,7 +157,7 @@ template <class X, class Y, class W>
 validation(X&&, Y&&, W&&) -> validation<typename detail::kept_array<X>::type, typename detail::kept_array<Y>::type,
                                         typename detail::kept_array<W>::type>;
 
-/// Holds the last samples of x and y back, before they are shuffled, and evaluates on them after each epoch:
+/// Holds out the last samples of x and y, before they are shuffled, and evaluates on them after each epoch:
 /// `validation_split(0.2)`.
 struct validation_split {
   double fraction;
@@ -176,7 +175,7 @@ struct validation_split {
   }
 };
 
-/// Validates after every n-th epoch only. Callbacks that watch a val_ value pass over the other epochs.
+/// Validates after every n-th epoch only. Callbacks that monitor a val_ value skip the other epochs.
 struct validation_freq {
   int epochs = 1;
   constexpr explicit validation_freq(int n) : epochs(n) {}

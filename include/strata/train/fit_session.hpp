@@ -35,9 +35,8 @@ auto all_slots(Executor& executor) {
 }  // namespace detail
 
 /// An executor whose state is complete in this process, so that a training can be saved and resumed.
-///   `slots()`                  what the optimizer keeps: one array of the layout's trainable size after the other; or, where
-///   each
-///                              process keeps a slice, `whole_slots()` after `collect_slots()`, see synchronous_executor
+///   `slots()`                  the state of the optimizer: one array of the layout's trainable size per slot; or, if it is
+///                              sharded, `whole_slots()` after `collect_slots()`, see synchronous_executor
 ///   `set_step(step)`           the number of updates that the parameters have seen
 ///   `seed()`                   of the random numbers of a step
 ///   `drop_rounding_errors()`   see resumable_fit
@@ -52,7 +51,7 @@ concept resumable_executor = executor<E, Program> && requires(E e, const E& k) {
 
 namespace detail {
 
-/// What has to be equal in two trainings that continue each other, besides the data set.
+/// The settings, besides the data set, that must be equal in a training and the one that continues it.
 template <class Program>
 std::vector<std::string> description_of(std::uint64_t seed, long slots) {
   using network = typename Program::network;
@@ -99,7 +98,7 @@ class fit_in_program final : public resumable_fit {
   const plan_of_fit& plan_;
   std::string frozen_;  // trainable_layers::text
   const hook_list& hooks_;
-  mutable std::string order_;  // of the stream, once it has been needed: its checksum reads samples
+  mutable std::string order_;  // description of the order of the stream, computed on first use: its checksum reads samples
 
  public:
   fit_in_program(Executor& executor, batch_stream<T>& stream, training_position& at, training_state& state,

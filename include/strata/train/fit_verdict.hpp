@@ -96,7 +96,7 @@ namespace detail {
 template <class T>
 struct is_no_fit_option : std::bool_constant<!fit_option<T> || hooks::misspelt<T> || hooks::misnames_values<T>> {};
 
-/// Options that say how arrays become batches.
+/// Options that determine how arrays are cut into batches.
 template <class T>
 struct is_option_of_arrays : std::bool_constant<std::same_as<T, batch_size> || std::same_as<T, shuffle>> {};
 template <class T>
@@ -111,7 +111,7 @@ inline constexpr bool is_arrays<arrays<X, Y>> = true;
 template <class Verdict>
 struct is_complaint : std::bool_constant<!std::is_same_v<Verdict, no_complaint>> {};
 
-/// What fit, evaluate and predict say about an option that they do not know; `Known` says what they know.
+/// The diagnostic for an option that fit, evaluate or predict does not take; `Known` lists what it takes.
 template <class Refused, const reason& Known>
 struct option_verdict : argument_verdict<Refused, Known> {};
 template <class First, class... More, const reason& Known>
@@ -136,13 +136,13 @@ struct option_verdict<type_list<First, More...>, Known> {
   using type = typename decltype(sentence())::type;
 };
 
-/// Of an option without its reference: a callback whose hooks cannot be called because it is const.
+/// Option: the type without its reference. True for a callback whose hooks cannot be called because it is const.
 template <class Option>
 struct is_const_but_changes
     : std::bool_constant<std::is_const_v<Option> && (session_callback<std::remove_const_t<Option>> ||
                                                      (callback<std::remove_const_t<Option>> && !callback<Option>))> {};
 
-/// What fit says about its arguments: the first sentence.
+/// The first diagnostic for the arguments of fit.
 template <class Program, class Source, class... Options>
 struct fit_verdict {
   template <class Option>
@@ -200,7 +200,7 @@ struct fit_verdict {
   using type = typename decltype(sentence())::type;
 };
 
-/// Whether a strategy that cuts batches can cut those of a source, as far as its type tells.
+/// Checks that a strategy with micro-batches can divide the batches of a source, if their size is part of its type.
 template <class Strategy, class Source>
 struct micro_batch_verdict {
   using type = no_complaint;
@@ -222,7 +222,7 @@ struct micro_batch_verdict<Strategy, Source> {
                           because<the_number_of_groups_times_that_of_micro_batches_divides_the_batch>>;
 };
 
-/// The first sentence of fit with a strategy.
+/// The first diagnostic for the arguments of fit with a strategy.
 template <class Strategy, class Program, class Source, class... Options>
 struct fit_verdict_with {
   using arguments = typename fit_verdict<Program, Source, Options...>::type;
@@ -230,7 +230,7 @@ struct fit_verdict_with {
                                   arguments>;
 };
 
-/// The same of evaluate; a Source of arrays<X, Y> stands for x and y.
+/// Diagnostics for evaluate(); a Source of arrays<X, Y> stands for x and y.
 template <class T>
 struct is_no_evaluate_option
     : std::bool_constant<!std::same_as<T, batch_size> && !(is_sample_weight<T> && has_numbers<T>) && !callback<T>> {};
@@ -256,7 +256,7 @@ struct evaluate_verdict {
   using type = typename decltype(sentence())::type;
 };
 
-/// And of predict.
+/// Diagnostics for predict().
 template <class T>
 struct is_no_callback : std::bool_constant<!callback<T>> {};
 template <class Program, class Source, class... Options>

@@ -23,30 +23,30 @@ namespace strata {
 /// predicts or evaluates keeps a reference to the trainer itself.
 class fitted_model {
  public:
-  /// All weights and state by name, in the layouts of Keras. They may be changed; then weights_changed() has to be called, in all
-  /// processes that train together.
+  /// All weights and state by name, in the layouts of Keras. If they are changed, all processes that train together must call
+  /// weights_changed().
   virtual std::vector<named_array> weights() = 0;
   /// 4: the weights are float, 8: double.
   virtual std::size_t element_size() const = 0;
   virtual void weights_changed() = 0;
-  /// The processes that train together: is_chief() says whether this one prints and writes files.
+  /// The processes that train together. is_chief() is true in the one that prints and writes files.
   virtual any_process_group& group() = 0;
-  /// The same weights, with the network and the optimizer, as the formats of files see them.
+  /// A view of the same weights, with the network and the optimizer, for code that reads and writes files.
   virtual model_view view() = 0;
-  /// The same, with the optimizer's state also where each process keeps a slice of it. All processes that train together call it.
+  /// Like view(), but includes a sharded state of the optimizer. A collective call of all processes that train together.
   virtual model_view complete_view() { return view(); }
 
-  /// Adds one that sees each kernel of the training steps, from the next step until fit ends.
+  /// Adds an observer that is called for each kernel of the training steps, from the next step until fit ends.
   virtual void observe(kernel_observer&) = 0;
-  /// Whether gradients() are kept from the next step on, which costs a pass over them in each step. Throws strata::error with
+  /// Enables or disables gradients() from the next step on, which costs a pass over them in each step. Throws strata::error with
   /// parameter servers, to which each worker sends gradients of its own.
   virtual void keep_gradients(bool keep) = 0;
-  /// Of the last step, by the names of the weights: the mean over the samples of all processes, before penalties and clipping.
-  /// Empty unless they are kept.
+  /// Gradients of the last step, by the names of the weights: the mean over the samples of all processes, before penalties and
+  /// clipping. Empty unless keep_gradients(true) was called.
   virtual std::vector<named_array> gradients() = 0;
-  /// The kernels that it sees, by their group.
+  /// The kernels that an observer sees, by their group.
   virtual std::vector<listed_kernel> kernels() const = 0;
-  /// Of this process, since fit began.
+  /// Time of this process, since fit began.
   virtual time_split time() const = 0;
 
  protected:
@@ -57,7 +57,7 @@ class fitted_model {
 
 namespace detail {
 
-/// The parameters that begin before `end` elements of the arena.
+/// The parameters of an arena whose offset is below `end`.
 template <class Network, class T>
 std::vector<named_array> arrays_of(std::span<T> arena, long end) {
   std::vector<named_array> out;

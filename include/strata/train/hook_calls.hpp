@@ -16,7 +16,7 @@
 
 namespace strata::detail {
 
-/// The hooks of one callback. Those that it lacks do nothing.
+/// The hooks of one callback. A hook that the callback lacks does nothing.
 class hook_calls {
  public:
   // Of a session_callback.
@@ -47,7 +47,7 @@ class hook_calls {
 
   virtual void expect_values(logs&) const {}
 
-  /// Of a callback with a state; otherwise null.
+  /// The name of a callback with a state; otherwise null.
   virtual const char* name() const { return nullptr; }
   virtual std::string settings() const { return {}; }
   virtual logs state() const { return {}; }
@@ -59,7 +59,7 @@ class hook_calls {
   ~hook_calls() = default;
 };
 
-/// Of an option of fit that is no callback.
+/// An option of fit that is not a callback has no hooks.
 template <class Option>
 class hooks_of {
  public:
@@ -163,7 +163,7 @@ class hooks_of<C> final : public hook_calls {
 
 /// The hooks of all callbacks among some options, in their order: hooks(&hook_calls::epoch_begin, state).
 class hook_list {
-  /// Some of them, in their order.
+  /// A subset of the callbacks, in their order.
   class part {
     grown_array<hook_calls*> calls_;
     std::size_t count_ = 0;
@@ -177,7 +177,7 @@ class hook_list {
   };
   part all_, of_batches_, of_tests_;
 
-  /// f(callback, the beginning of the names of its state)
+  /// Calls f(callback, prefix of the names of its state).
   void each_with_state(auto&& f) const {
     int count = 0;
     for (hook_calls* c : all_)
@@ -189,7 +189,7 @@ class hook_list {
   }
 
  public:
-  /// Null stands for an option that is no callback.
+  /// A null pointer stands for an option that is not a callback.
   hook_list(std::initializer_list<hook_calls*> options);
 
   training_session* session = nullptr;  // needed if one of the options is a session_callback
@@ -199,13 +199,13 @@ class hook_list {
   void operator()(void (hook_calls::*hook)(State&), State& s) const {
     call(all_, hook, s);
   }
-  /// Only of callbacks that see the batches of fit.
+  /// Calls only callbacks that have hooks of batches of fit.
   template <class State>
   void of_batch(void (hook_calls::*hook)(State&), State& s) const {
     call(of_batches_, hook, s);
   }
   bool see_batches() const { return !of_batches_.empty(); }
-  /// Only of callbacks that see evaluate, or the validation of fit.
+  /// Calls only callbacks that have hooks of evaluate, or of the validation of fit.
   void of_test(void (hook_calls::*hook)(pass_state&), pass_state& s) const { call(of_tests_, hook, s); }
   bool see_tests() const { return !of_tests_.empty(); }
   bool see_test_batches() const {
@@ -215,8 +215,8 @@ class hook_list {
     if (session) call(all_, hook, *session);
   }
 
-  /// on_train_begin of each. `expected` then has the names of an epoch, and of what the callbacks before it add: their hooks are
-  /// called first.
+  /// Calls on_train_begin of each. `expected` then has the names of the values of an epoch, and of what the callbacks before it
+  /// add: their hooks are called first.
   void train_begin(training_state& s) const {
     for (hook_calls* c : all_) {
       c->train_begin(s);

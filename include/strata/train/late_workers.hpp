@@ -16,8 +16,8 @@
 
 namespace strata {
 
-/// An elastic strategy adds it to every fit, after the callbacks of the user. Weights, slots and position travel through the
-/// communicator, so no snapshot on a disk is needed. That of each stateful_callback is sent, too.
+/// A callback that an elastic strategy adds to every fit, after the callbacks of the user. Weights, slots, position and the state
+/// of each stateful_callback travel through the communicator, so no snapshot on a disk is needed.
 class late_workers {
  public:
   void restore(training_session& session) {

@@ -1,4 +1,4 @@
-// The sentences about metrics that do not fit a loss or a network.
+// Diagnostics for metrics that do not fit a loss or a network.
 #pragma once
 #include <strata/base/meta.hpp>
 #include <strata/base/reason.hpp>
@@ -10,7 +10,7 @@
 
 namespace strata {
 
-// The words of the sentences. None is ever defined: the error is the name.
+// The words of the diagnostics. None is ever defined: the type name is the error message.
 template <class Metric, label_kind Kind>
 struct metric_does_not_go_with_labels;
 
@@ -19,7 +19,7 @@ inline constexpr reason a_metric_has_a_name_that_is_not_epoch_batch_learning_rat
 
 namespace detail {
 
-/// Whether no other value has the name of a metric in logs, columns of a CSV file, curves and names of files.
+/// Whether the name of a metric is free: not used by another value in logs, columns of CSV files, curves and file names.
 template <class M>
 constexpr bool has_free_name() {
   const std::string_view name = M::name;
@@ -54,7 +54,7 @@ struct metric_verdict<Kind, type_list<First, More...>>
 template <label_kind Kind, class... M>
 auto metrics_unfit_for(type_list<M...>) -> filter_t<unfit_for<Kind>::template predicate, M...>;
 
-/// Metrics whose settings make no sense for so many predictions: `refusal(predictions)` says why, or is null.
+/// Selects metrics whose settings are invalid for this number of predictions: `refusal(predictions)` returns the reason, or null.
 template <int Predictions>
 struct refused_for {
   template <class M>

@@ -13,7 +13,7 @@
 
 namespace strata {
 
-/// A loss, a metric or an operation: its name and its settings as numbers (detail::numbers_of).
+/// A loss, a metric or an operation: its name and its settings as doubles (detail::numbers_of).
 struct named_numbers {
   const char* name = "";
   std::span<const double> settings{};
@@ -23,14 +23,14 @@ struct named_numbers {
 struct optimizer_view {
   const char* name = "";
   std::vector<optimizer_setting> settings;  // under Keras' names, without the learning rate
-  bool has_schedule = false;                // the rate is not that of a number
+  bool has_schedule = false;                // the learning rate is a schedule rather than a constant
   double learning_rate = 0;                 // of the next update
   long step = 0;                            // updates so far
   int slots = 0;
   std::span<std::byte> values;  // one array of the layout's trainable size for each slot
 };
 
-/// A model, by the place of each parameter in the arena. Loading writes to the bytes, step and learning rate; saving only reads.
+/// A model: its parameters by their place in the arena. Loading writes the bytes, step and learning rate; saving only reads.
 struct model_view {
   std::span<const tape_node> nodes;                     // of the network, without the loss
   std::span<const std::span<const double>> operations;  // the settings of each node's operation, as numbers
@@ -73,8 +73,8 @@ model_view view_of_weights(std::span<T> arena) {
           .parameters = std::as_writable_bytes(arena)};
 }
 
-/// With the optimizer, where the executor keeps its state in this process. Where processes keep slices of it, only with
-/// `collects`, for which all of them have to call it.
+/// A view that includes the state of the optimizer if this process has it. If slots are sharded, they are included only with
+/// `collects`, which makes this a collective call.
 template <class Program, class Executor>
 [[gnu::cold]] model_view view_of_training(Executor& executor, [[maybe_unused]] bool collects = false) {
   model_view view = view_of_weights<typename Program::network>(executor.parameters());
@@ -114,7 +114,7 @@ template <class Program, class Executor>
   return view;
 }
 
-/// Tells an executor what has been loaded into its view.
+/// Applies to the executor what has been loaded into its view.
 template <class Executor>
 void apply_loaded(Executor& executor, const model_view& loaded, double rate_before) {
   executor.parameters_changed();

@@ -1,4 +1,4 @@
-// What fit says, once in a program, about inputs that look like pixels nobody has scaled.
+// The notice that fit prints, once per program, if the inputs look like unscaled pixels.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -22,7 +22,7 @@ constexpr bool computes_with_inputs() {
   return true;
 }
 
-/// Whether the first of some rows of `size` numbers are whole numbers from 0 to 255, of which one is above 200.
+/// Whether the elements of the first rows are integers from 0 to 255, of which one is above 200. `size`: elements of a row.
 template <class T>
 [[gnu::cold]] bool are_raw_pixels(const T* rows, int count, long size) {
   if (size < 64) return false;

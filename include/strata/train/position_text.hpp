@@ -32,7 +32,7 @@ inline std::vector<std::string> lines_of(std::string_view text) {
   return out;
 }
 
-/// The first difference of two descriptions of a training, in words; empty if there is none.
+/// The first difference between two descriptions of a training, as text; empty if there is none.
 inline std::string difference_of(const std::vector<std::string>& theirs, const std::vector<std::string>& ours) {
   for (std::size_t i = 0; i < std::max(theirs.size(), ours.size()); ++i) {
     const std::string there = i < theirs.size() ? theirs[i] : "nothing more", here = i < ours.size() ? ours[i] : "nothing more";
@@ -85,7 +85,7 @@ inline named_texts texts_of(const training_position& at) {
   return out;
 }
 
-/// One text of all names and values, for other processes: before each stand its bytes and a colon.
+/// One text of all names and values, for other processes: each is preceded by its length in bytes and a colon.
 inline std::string packed(const named_texts& all) {
   std::string out;
   for (const auto& [name, value] : all)

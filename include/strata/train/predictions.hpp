@@ -1,4 +1,4 @@
-// What predict returns: one row per sample.
+// The result of predict: one row per sample.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -24,11 +24,11 @@ struct predictions {
 };
 
 namespace detail {
-/// How many samples in memory are predicted at once, at most.
+/// The largest number of samples in memory that are predicted at once.
 inline constexpr int most_predicted_at_once = 1024;
 
 /// Predicts samples in memory in pieces of at most that many: calls prepare(size of the largest piece), then predict(piece, its
-/// place in `out`) for each. Throws strata::error for sizes that do not fit the network, and for indices that are no row of an
+/// place in `out`) for each. Throws strata::error for sizes that do not fit the network, and for an index that is no row of an
 /// embedding.
 template <class Program, class T>
 void predict_in_pieces(std::span<const T> x, std::span<T> out, const auto& prepare, const auto& predict) {

@@ -36,11 +36,11 @@ struct no_training : sgd {
 };
 }  // namespace detail
 
-/// Predicts with weights that no training changes: `predictor model{net{}, "net.safetensors"}`. Many threads may use one
-/// predictor at the same time. Each uses an engine with a copy of the weights, which later calls use again; after set_parameters
-/// there are two or three engines for each thread. A copy of a predictor shares all of them, and the weights. Neither a loss nor
-/// an optimizer is needed, and no kernel that only trains is compiled. The predictions have the bits of those of a trainer, on
-/// the CPU.
+/// Predicts with constant weights: `predictor model{net{}, "net.safetensors"}`. Many threads may use one predictor at the same
+/// time. Each call uses an engine with a copy of the weights, which later calls reuse; after set_parameters there are two or
+/// three engines for each thread. A copy of a predictor shares the engines and the weights. It needs neither a loss nor an
+/// optimizer, and compiles no kernel that is used in training only. On the CPU, the predictions have the same bits as those of a
+/// trainer.
 template <network Network, precision_policy Precision = precision::f32, class Backend = default_backend>
 class predictor {
   using program_type = program<Network, mean_squared_error, detail::no_training, type_list<>, Precision>;  // for its network
@@ -61,11 +61,11 @@ class predictor {
     please_include_strata_train_weights_file<Network, value_type>::load(weights_file, weights);
     shared_->newest = std::make_shared<const std::vector<value_type>>(std::move(weights));
   }
-  /// Copies weights in the order of trainer::parameters(). Throws strata::error for another number of them.
+  /// Copies weights in the order of trainer::parameters(). Throws strata::error if their number differs.
   predictor(Network, std::span<const value_type> weights, Precision = {}, options how = quiet()) : shared_(make(how)) {
     shared_->newest = copy_of("predictor", weights);
   }
-  /// On a device: `predictor model{net{}, "net.safetensors", gpu(0)}`, `{..., gpu(0), precision::mixed_bf16{}}`.
+  /// Predicts on a device: `predictor model{net{}, "net.safetensors", gpu(0)}`, `{..., gpu(0), precision::mixed_bf16{}}`.
   template <class Weights>
   predictor(Network n, const Weights& weights, options how, Precision = {})
       : predictor(n, weights, Precision{}, std::move(how)) {}
@@ -88,8 +88,8 @@ class predictor {
     return out;
   }
 
-  /// Makes what `calls` calls at the same time with up to `samples` samples need, so that the first of them allocates nothing and
-  /// takes no longer than the others. Throws strata::error for numbers below 1.
+  /// Allocates what `calls` concurrent calls with up to `samples` samples need, so that the first of them allocates nothing and
+  /// takes no longer than the others. Throws strata::error for arguments below 1.
   void prepare(int samples = 1, int calls = 1) const {
     if (samples < 1 || calls < 1)
       throw_error({"prepare: ", samples, " samples and ", calls, " calls, but both numbers are at least 1"});
@@ -102,9 +102,9 @@ class predictor {
     }
   }
 
-  /// Replaces the weights of this predictor and of all its copies, while other threads predict: a call uses either the old ones
-  /// or the new ones. The caller makes the engines of the new ones. A call that predicts meanwhile waits for no copy of weights,
-  /// but as always for another one that takes an engine from the list. Throws strata::error for another number of weights.
+  /// Replaces the weights of this predictor and of all its copies, while other threads predict: a call uses either the old
+  /// weights or the new ones. The calling thread makes the engines with the new weights. A concurrent prediction does not wait
+  /// for the copy, only, as always, for a call that takes an engine from the list. Throws strata::error if their number differs.
   void set_parameters(std::span<const value_type> weights) {
     shared& all = *shared_;
     const std::lock_guard one_at_a_time(all.replacing);
@@ -152,15 +152,15 @@ class predictor {
     options how;
     kept_weights newest{};
     std::mutex mutex{}, replacing{};
-    std::vector<std::unique_ptr<engine_type>> idle{}, old{};  // with the newest weights, and with others
+    std::vector<std::unique_ptr<engine_type>> idle{}, old{};  // idle: with the newest weights, old: with earlier ones
     std::size_t lent = 0, most_lent = 0;
     long version = 0;
-    int samples = 0;  // of the largest call that had memory for them
+    int samples = 0;  // samples of the largest call for which engines have memory
 
     std::unique_ptr<engine_type> make_engine() const {
       return std::make_unique<engine_type>(how, leaf_policy_of<program_type>(0, 1), 0);
     }
-    /// Each list has room for all engines and `more`, so that none is lost when it is given back.
+    /// Reserves room in each list for all engines and `more`, so that returning an engine cannot fail.
     void reserve(std::size_t more) {
       const std::size_t all = idle.size() + old.size() + lent + more;
       idle.reserve(all), old.reserve(all);
@@ -201,7 +201,7 @@ class predictor {
       if (!missing) return;
       if (!engine_) engine_ = from_.make_engine();
       engine_->write_parameters(*missing);
-      // Counted where nothing can fail any more, since set_parameters makes as many.
+      // Counted only here, where nothing can fail any more: set_parameters makes as many engines as are counted.
       const std::lock_guard lock(from_.mutex);
       from_.reserve(1);
       from_.lend();

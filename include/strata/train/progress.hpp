@@ -22,7 +22,7 @@ enum class verbosity { off, bar, line };
 using verbose = verbosity;
 
 namespace detail {
-/// What an output stream can show.
+/// The capabilities of an output stream.
 struct terminal {
   bool moves = false;  // lines can be rewritten
   bool colours = false;
@@ -77,8 +77,8 @@ class progress_bar {
   /// Shows the means after `done` steps.
   [[gnu::cold]] void step(long done, const logs& values);
 
-  /// The final line of the epoch, with the values of the validation. It stays, so it is not cut; its bar is shorter on a terminal
-  /// that would wrap it.
+  /// Prints the final line of the epoch, with the values of the validation. That line stays, so it is not cut; its bar is shorter
+  /// on a terminal that would wrap it.
   [[gnu::cold]] void end_epoch(const logs& values);
 
  private:
@@ -115,13 +115,13 @@ class progress_bar {
   [[gnu::cold]] void write_bar(line& text, int length) const;
   [[gnu::cold]] static std::string repeated(std::string_view what, int times);
 
-  /// Without the first step, which is not typical, if there are others.
+  /// The first step is left out if there are others, because it is not typical.
   double seconds_per_step() const;
   [[gnu::cold]] static std::string remaining(double seconds);
   /// "3ms/step, 21.3k samples/s"
   [[gnu::cold]] std::string per_step(double seconds) const;
 
-  /// " - accuracy: 0.9123 - loss: 0.2811": sorted by name, as Keras does, those of the validation last.
+  /// " - accuracy: 0.9123 - loss: 0.2811": sorted by name, as in Keras, those of the validation last.
   [[gnu::cold]] static std::string metrics(const logs& values);
 };
 

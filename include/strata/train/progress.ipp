@@ -15,7 +15,7 @@ namespace strata {
 STRATA_FUNCTION progress_bar::~progress_bar() {
   if (!open_) return;
   STRATA_TRY { out_ << std::endl; }
-  STRATA_CATCH_ALL {  // the stream throws: nothing can be reported
+  STRATA_CATCH_ALL {  // the stream throws: the error cannot be reported
   }
 }
 
@@ -68,7 +68,7 @@ STRATA_FUNCTION void progress_bar::end_epoch(const logs& values) {
       .add(detail::text_of({" ", per_step(seconds_per_step()), metrics(values)}));
   line text;
   write_bar(text, cells);
-  // A full bar tells least, so it gives way to values that would wrap.
+  // A full bar carries the least information, so it is shortened if the values would wrap.
   if (const int excess = text.width() + rest.width() + 1 - terminal_.width; terminal_.width > 1 && excess > 0) {
     text = {};
     write_bar(text, std::max(1, cells - excess));

@@ -38,7 +38,7 @@ struct sidecar_evaluator {
   std::filesystem::path weights;  // the file need not exist yet
   sidecar_options options{};
 
-  /// The result for one set of weights.
+  /// The evaluation of one set of weights.
   struct evaluation {
     std::optional<long> step;  // of the training, if the file is a snapshot
     logs values;

@@ -45,7 +45,7 @@ class signal_watch {
   }
 
   bool requested() const { return requested_.load(std::memory_order_relaxed); }
-  /// The process will end by itself: the signal is not raised again.
+  /// Declares that the process will end by itself: the signal is not raised again.
   void acknowledge() {
     shared& s = all();
     const std::lock_guard lock(s.mutex);

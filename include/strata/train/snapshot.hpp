@@ -30,7 +30,7 @@ namespace strata {
 
 namespace detail {
 
-/// Writes the complete snapshot, which the caller then renames.
+/// Writes the snapshot to a file that the caller then renames.
 inline void write_unfinished_snapshot(const std::filesystem::path& beside, resumable_fit& fit) {
   const std::vector<resumable_fit::array> arrays = fit.arrays();
   const dtype type = fit.element_size() == sizeof(double) ? dtype::F64 : dtype::F32;
@@ -54,7 +54,7 @@ inline void write_unfinished_snapshot(const std::filesystem::path& beside, resum
 
 }  // namespace detail
 
-/// Writes the state of a fit. The file is complete, or an older one stays as it was. Throws strata::error naming the file.
+/// Writes the state of a fit. Either the file is complete, or an older one is unchanged. Throws strata::error naming the file.
 /// Format: safetensors with each parameter under its name, the optimizer's slots as optimizer/0/dense/kernel, the arrays of
 /// callbacks as callback/early_stopping/0/dense/kernel, and the position as metadata. The last four bytes, a tensor of their own,
 /// are the CRC-32C of all bytes before them.
@@ -66,7 +66,7 @@ inline void save_snapshot(const std::filesystem::path& file, resumable_fit& fit)
 
 /// Reads weights and slots into the arrays of the fit, and returns the metadata, from which `position_of` makes a position.
 /// Throws strata::error if the file is damaged, or if it belongs to a training with another network, optimizer, seed, data set,
-/// ...; then nothing has changed. A line on standard error says so if the build that saved it had other arithmetic.
+/// ...; then nothing has changed. A line on standard error reports a snapshot from a build with other arithmetic.
 inline safetensors_metadata load_snapshot(const std::filesystem::path& file, resumable_fit& fit) {
   if (const std::string damage = damage_of_snapshot(file); !damage.empty()) throw_error(file.string() + " is damaged: " + damage);
   const safetensors_file opened(file);

@@ -1,4 +1,4 @@
-// What a snapshot has besides other safetensors files: a version and a checksum.
+// The parts of a snapshot that other safetensors files lack: a version and a checksum.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -23,17 +23,17 @@ inline constexpr const char* arithmetic_key = "strata_arithmetic";
 /// The name of the last tensor: the last bytes of the file are the checksum of all bytes before them.
 inline constexpr const char* checksum_tensor = "crc32c";
 using checksum = std::uint32_t;
-/// Of the names of the optimizer's slots: optimizer/0/dense/kernel.
+/// The prefix of the names of the optimizer's slots: optimizer/0/dense/kernel.
 inline constexpr std::string_view slot_prefix = "optimizer/";
-/// Of the arrays that callbacks keep: callback/early_stopping/0/dense/kernel.
+/// The prefix of the names of arrays that callbacks keep: callback/early_stopping/0/dense/kernel.
 inline constexpr std::string_view callback_prefix = "callback/";
 
-/// backup_and_restore keeps two snapshots: the one before `newest`.
+/// The file of the previous snapshot: backup_and_restore keeps it besides `newest`.
 inline std::filesystem::path snapshot_before(const std::filesystem::path& newest) {
   return io::snapshot_files(newest).previous();
 }
 
-/// Of all bytes of the file but the stored checksum at its end.
+/// The checksum of all bytes of the file except the stored checksum at its end.
 inline checksum checksum_of(std::span<const std::byte> file) { return io::crc32c(file.first(file.size() - sizeof(checksum))); }
 
 }  // namespace detail

@@ -1,11 +1,11 @@
-// What fit says, once in a program, if its kernels were compiled for less than this machine can do.
+// The notice that fit prints, once per program, if its kernels use less than the instructions of this machine.
 #pragma once
 #include <atomic>
 #include <string_view>
 
 namespace strata::detail {
 
-/// Empty if there is nothing to say.
+/// The text of the notice; empty if there is none.
 constexpr std::string_view notice_of_speed(bool optimized, bool for_avx2, bool machine_has_avx2) {
   if (!optimized)
     return "strata: compiled without optimization, training takes 15 to 70 times as long as with -O3 -march=native; with -Og 5 "
@@ -22,7 +22,7 @@ inline bool machine_has_avx2() { return __builtin_cpu_supports("avx2") && __buil
 inline bool machine_has_avx2() { return false; }
 #endif
 
-/// Of the file that calls it. Template arguments, because the files of a program may be compiled with different flags.
+/// The notice of the calling file. Template arguments, because files of a program may be compiled with different flags.
 template <bool Optimized =
 #if defined(__OPTIMIZE__) || defined(STRATA_NO_SPEED_NOTICE)
               true,
@@ -40,7 +40,7 @@ std::string_view speed_notice() {
   return notice_of_speed(Optimized, ForAvx2, machine_has_avx2());
 }
 
-/// Of this program.
+/// Returns true on the first call in this program.
 inline bool is_first_notice() {
   static std::atomic<bool> was_given = false;
   return !was_given.exchange(true);

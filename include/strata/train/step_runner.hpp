@@ -23,18 +23,18 @@
 
 namespace strata::detail {
 
-/// Adds the metric sums of a step.
+/// Adds the metric sums of one step to `sums`.
 inline void accumulate(std::span<metric_sum> sums, std::span<const metric_sum> one) {
   for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += one[k];
 }
 
-/// How many pairs of sums there are.
+/// The number of metric sums of all metrics.
 std::size_t pairs_of(std::span<const reported_metric> metrics);
 
-/// Means and results by name: loss, accuracy; with the prefix val_loss, val_accuracy.
+/// Stores means and results by name: loss, accuracy; with the prefix val_loss, val_accuracy.
 void report(logs& to, std::span<const metric_sum> sums, std::span<const reported_metric> metrics, const char* prefix);
 
-/// The names that an epoch will report; see training_state.
+/// The names of the values that an epoch will report; see training_state.
 logs expected_values(std::span<const reported_metric> metrics, bool validates);
 
 template <class T>
@@ -42,7 +42,7 @@ class step_runner {
   any_executor<T>& executor_;
   const row_choice& own_rows_;
   class_weight classes_;
-  std::vector<T> weights_;  // of a batch
+  std::vector<T> weights_;  // sample weights of a batch
 
  public:
   time_split time{};
@@ -62,18 +62,18 @@ class step_runner {
     return stream.next(batch);
   }
 
-  /// Throws strata::error for a batch that the network cannot take. samples_before: of the epoch, for messages.
+  /// Throws strata::error for a batch that the network cannot take. samples_before: samples of the epoch before it, for messages.
   void check(const batch_stream<T>& stream, const samples<T>& batch, long samples_before) {
     executor_.check(batch, own_rows_of(batch), names_in_stream<T>(stream, batch.count, samples_before));
   }
-  /// sums: of this step.
+  /// sums: receives the sums of this step.
   void train(const samples<T>& batch, std::span<metric_sum> sums) {
     if (classes_.empty())
       timed(&any_executor<T>::train_step, batch, sums);
     else
       timed(&any_executor<T>::train_step, weighed(batch), sums);
   }
-  /// Each sample of the next training steps has the weight of its class. Throws strata::error for classes that there are not.
+  /// Weights each sample of the next training steps by its class. Throws strata::error for classes that do not exist.
   [[gnu::cold]] void weigh(class_weight classes) {
     classes_ = std::move(classes);
     classes_.check(std::max(2L, executor_.about().ends.outputs[0]));
@@ -81,7 +81,7 @@ class step_runner {
 
   std::string class_weights() const { return classes_.text(); }
 
-  /// One pass over the stream, or its first `steps` batches.
+  /// Evaluates on one pass over the stream, or on its first `steps` batches.
   std::vector<metric_sum> evaluate(batch_stream<T>& stream, int batch_size, long steps, const hook_list& hooks);
 
  private:
@@ -103,7 +103,7 @@ class step_runner {
     batch.truths[0].weights = weights_.data();
     return batch;
   }
-  /// Time that the executor spends on messages is not time of computing.
+  /// Measures a step: time that the executor spends on messages is not counted as computing.
   void timed(void (any_executor<T>::*step)(const samples<T>&, std::span<metric_sum>), const samples<T>& batch,
              std::span<metric_sum> sums);
 };

@@ -24,15 +24,15 @@ concept trains_on_stored = requires(Source& source) {
   requires count_row_tables<Program>() == 0;  // the indices of embeddings are checked in each batch
 };
 
-/// Before each pass it asks the source whether its samples lie in memory, until they do: those of `cache` do after the first
-/// pass. From then on, if they fit into the devices, batches are indices. Samples with a label that is no class are not kept: the
-/// step that reads one says so.
+/// Before each pass, checks whether the samples of the source lie in memory, until they do: those of `cache` do after the first
+/// pass. From then on, if the devices have room for them, batches are indices. Samples with an invalid label are not stored on
+/// the devices: the step that reads one reports it.
 template <class T, class Source, class Executor>
 class stored_stream final : public stream_over<T, Source> {
   using base = stream_over<T, Source>;
 
   Executor& executor_;
-  long classes_;  // of the network, if it compares with labels
+  long classes_;  // classes of the network, if the loss compares with labels
   enum class state { unknown, kept, refused } state_;
 
  public:
@@ -44,7 +44,7 @@ class stored_stream final : public stream_over<T, Source> {
   [[gnu::cold]] ~stored_stream() {
     if (state_ != state::kept) return;
     STRATA_TRY { executor_.release_samples(); }
-    STRATA_CATCH_ALL {}  // a device that is lost says so in the next step
+    STRATA_CATCH_ALL {}  // the next step reports a device that is lost
   }
 
   [[gnu::cold]] void start(int pass) override {

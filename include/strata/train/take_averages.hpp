@@ -22,8 +22,8 @@ inline void copy_averages(const model_view& model) {
 }
 }  // namespace detail
 
-/// Of a trainer with the optimizer ema{...}. Where several processes train together, all call it. State that is not trained, such
-/// as moving statistics of batch_norm, stays as it is. Throws strata::error before the first update.
+/// Replaces the weights of a trainer with the optimizer ema{...} by their moving averages. A collective call of all processes.
+/// Untrained state, such as moving statistics of batch_norm, stays. Throws strata::error before the first update.
 template <class Trainer>
 void take_averages(Trainer& model) {
   using program = typename Trainer::program_type;

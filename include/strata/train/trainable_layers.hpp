@@ -1,4 +1,4 @@
-// The layers that a program has frozen at run time, by the names of the summary.
+// The layers that a program freezes at run time, by their names in the summary.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -11,18 +11,18 @@
 
 namespace strata::detail {
 
-/// frozen: of each slot, as in trainable_layers. Throws strata::error for a layer that there is not, for one that is frozen by
-/// its type and shall train, and for one that computes something else when it is frozen.
+/// frozen: a flag for each slot, as in trainable_layers. Throws strata::error if the layer does not exist, if it is to train but
+/// its type is frozen, and if freezing it would change what it computes.
 [[gnu::cold]] void set_trainable(std::span<const tape_node> nodes, std::span<const parameter_slot> slots, std::span<bool> frozen,
                                  const std::string& layer, bool trains);
-/// Whether any weight of the layer is trained. Throws strata::error for a layer that there is not.
+/// Whether any weight of the layer is trained. Throws strata::error if the layer does not exist.
 [[gnu::cold]] bool is_trainable(std::span<const tape_node> nodes, std::span<const parameter_slot> slots,
                                 std::span<const bool> frozen, const std::string& layer);
 /// ", frozen {conv2d, dense}"; empty if no layer is. Processes that train together compare it.
 [[gnu::cold]] std::string frozen_layers(std::span<const tape_node> nodes, std::span<const parameter_slot> slots,
                                         std::span<const bool> frozen);
 
-/// Of each slot of the layout, whether a program has frozen it.
+/// A flag for each slot of the layout: true if the program has frozen it.
 template <class Network>
 class trainable_layers {
   static constexpr int count = layout_of<typename Network::items>.count;

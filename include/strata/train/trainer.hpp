@@ -80,7 +80,7 @@ class trainer {
   using step_runner = detail::step_runner<T>;
   using evaluation = detail::evaluated<detail::reported_metrics<Program>::numbers>;
   using erased_executor = detail::erased_executor<Program, executor_type>;
-  executor_type executor_;  // completed first: its own sentences come without the noise of a failed concept
+  executor_type executor_;  // declared first: its own diagnostics come before any failed concept
   static_assert(sizeof(detail::diagnosed<typename detail::executor_verdict<executor_type, Program>::type>()));
   static_assert(sizeof(detail::diagnosed<typename detail::strategy_verdict<Strategy, Program>::type>()));
   row_choice own_rows_ = executor_.own_rows();
@@ -89,7 +89,7 @@ class trainer {
   bool is_in_fit_ = false;
 
  public:
-  /// Throws strata::error if the numbers of the optimizer make no sense.
+  /// Throws strata::error if the settings of the optimizer are invalid.
   template <class... Extra>
   explicit trainer(network, typename Program::optimizer optimizer, typename Program::loss, const Extra&... extra)
       : executor_(detail::pick_or_make<Strategy>(extra...).template make<Program>(
@@ -108,8 +108,8 @@ class trainer {
 
   /// Trains on a batch_source for `epochs`; returns loss and metrics of each. In a process that only serves others, such as a
   /// parameter server, serves until the training is over and returns an empty history.
-  /// Throws strata::error for labels that are no class, indices that are no row of an embedding, an empty source, or a loss that
-  /// is nan or infinite.
+  /// Throws strata::error for labels outside the classes, indices that are no row of an embedding, an empty source, or a loss
+  /// that is nan or infinite.
   template <class Source, class... Options>
   history fit(Source&& source, Options&&... options) {
     using sentence = typename detail::fit_verdict_with<Strategy, Program, std::remove_cvref_t<Source>, Options...>::type;
@@ -122,12 +122,11 @@ class trainer {
     return past;
   }
 
-  /// Trains on arrays: x is (samples, shape of the input), y has a class number or the shape of the output for each sample. Each
-  /// is numbers one after the other in memory, such as a vector, an array or a span, a range of std::arrays, or a data::array.
-  /// Besides the other options, `batch_size(32)` and `shuffle(true)` are known, which have these defaults,
-  /// `sample_weight(weights)` and `validation_split(0.2)`. The samples are shuffled in the same order in all processes, and after
-  /// a resume. In asynchronous training each worker reads its share of them. Throws strata::error, too, for sizes that do not go
-  /// together.
+  /// Trains on arrays: x is (samples, shape of the input), y has a class index or the shape of the output for each sample. An
+  /// array is contiguous elements, such as a vector, an array or a span, a range of std::arrays, or a data::array. Besides the
+  /// other options, it takes `batch_size(32)` and `shuffle(true)`, which have these defaults, `sample_weight(weights)` and
+  /// `validation_split(0.2)`. The samples are shuffled in the same order in all processes, and after a resume. In asynchronous
+  /// training each worker reads its share of them. It also throws strata::error if the sizes of x and y do not match.
   template <detail::array_argument X, detail::array_argument Y, class... Options>
   history fit(X&& x, Y&& y, Options&&... options) {
     using given = detail::arrays<std::remove_cvref_t<X>, std::remove_cvref_t<Y>>;
@@ -169,7 +168,7 @@ class trainer {
     return out;
   }
 
-  /// The same of arrays, as fit takes them; `batch_size(32)`, `sample_weight(weights)` and callbacks may follow.
+  /// The overload for arrays, as in fit; `batch_size(32)`, `sample_weight(weights)` and callbacks may follow.
   template <detail::array_argument X, detail::array_argument Y, class... Options>
   evaluation evaluate(X&& x, Y&& y, Options&&... options) {
     using given = detail::arrays<std::remove_cvref_t<X>, std::remove_cvref_t<Y>>;
@@ -186,8 +185,8 @@ class trainer {
     return out;
   }
 
-  /// The network's output for each sample of an array: one sample or many, as fit takes them. Callbacks may follow. Throws
-  /// strata::error if x does not hold whole samples.
+  /// The network's output for each sample of an array, one sample or many, as in fit. Callbacks may follow. Throws strata::error
+  /// if the elements of x do not make whole samples.
   template <detail::array_argument X, class... Options>
     requires(!detail::array_argument<Options> && ...)
   predictions<T, network::output_shape> predict(const X& x, Options&&... options) {
@@ -236,7 +235,7 @@ class trainer {
     return out;
   }
 
-  /// The same for samples in memory: x is (count, input shape), out (count, output shape). Throws strata::error for other sizes.
+  /// Predicts samples in memory: x is (count, input shape), out (count, output shape). Throws strata::error for other sizes.
   void predict(std::span<const T> x, std::span<T> out) {
     predict_in_memory(x, out, [&](const samples<T>& piece, T* to) { executor_.predict(piece, to); });
   }
@@ -263,10 +262,10 @@ class trainer {
     executor_.parameters_changed();
   }
 
-  /// Sets mean and variance of each layer `normalization` that takes the data as they come, from one pass over a batch_source:
-  /// before fit, once. Labels are ignored. Every process of a training reads all of the data, so that all have equal weights.
-  /// Throws strata::error, before anything has changed, for an empty source, a share of the data, and features that are nan,
-  /// infinite or too large for the precision.
+  /// Sets mean and variance of each layer `normalization` that takes the raw data, from one pass over a batch_source: before fit,
+  /// once. Labels are ignored. Every process of a training reads all of the data, so that all have equal weights. Throws
+  /// strata::error, before anything has changed, for an empty source, a share of the data, and features that are nan, infinite or
+  /// too large for the precision.
   template <class Source>
   void adapt(Source&& source) {
     using sentence = verdict_on<Source, false>;
@@ -292,21 +291,21 @@ class trainer {
     const announced_work saves(executor_.group(), "saves weights");
     weights_file::template save<Program>(path, executor_);
   }
-  /// Reads such a file. The state of the optimizer, where a file of Keras has it and it is that of the same optimizer, is read,
-  /// too, with its learning rate. Throws strata::error naming the layer that differs; then nothing has changed.
+  /// Reads such a file, including the state of the optimizer and its learning rate if a file of Keras has them for the same
+  /// optimizer. Throws strata::error naming the layer that differs; then nothing has changed.
   template <class Path>
   void load_weights(const Path& path) {
     weights_file::template load<Program>(path, executor_);
   }
 
-  /// Of the next update.
+  /// The learning rate of the next update.
   double learning_rate() const { return executor_.learning_rate(); }
   /// Replaces the optimizer's schedule by a constant rate. Throws strata::error if it is negative or not finite.
   void set_learning_rate(double rate) { executor_.set_learning_rate(rate); }
 
-  /// The optimizer begins anew, as that of a new trainer: its moments, and the number of updates, with which a schedule begins
-  /// again. Weights stay, and so does a rate from set_learning_rate. After a loss that is not finite, load or set finite weights,
-  /// too. Processes that train together all call it.
+  /// Resets the optimizer to that of a new trainer: its moments, and the number of updates, with which a schedule begins again.
+  /// Weights stay, and so does a rate from set_learning_rate. After a loss that is not finite, load or set finite weights, too. A
+  /// collective call of all processes that train together.
   void reset_optimizer() {
     constexpr bool has_state = executor_type::traits.has_slots || executor_type::traits.collects_slots;
     static_assert(has_state, "reset_optimizer: the state of this optimizer is on parameter servers: start them anew");
@@ -314,8 +313,8 @@ class trainer {
   }
 
   /// Freezes a layer, by its name in the summary, or trains it again, from the next step on: no update changes the weights of a
-  /// frozen layer, its regularizers add no penalty, and no gradient is computed below the first layer that trains. Processes that
-  /// train together all call it. Files of weights and snapshots do not keep it. See frozen<...> for what is never trained.
+  /// frozen layer, its regularizers add no penalty, and no gradient is computed below the first layer that trains. A collective
+  /// call. Files of weights and snapshots do not store this setting. See frozen<...> for what is never trained.
   ///   model.set_trainable("conv2d", false);
   /// Throws strata::error for a name that the summary does not have, and for a batch_norm, which computes something else when it
   /// is frozen.  https://keras.io/guides/transfer_learning
@@ -346,8 +345,8 @@ class trainer {
   template <class Source, bool NeedsLabels = true>
   using verdict_on = typename detail::data_verdict<Program, std::remove_cvref_t<Source>, NeedsLabels>::type;
 
-  /// Before an exception goes on, the processes that train with this one are told why it may end. If it does not end but trains
-  /// again, they are told that, too.
+  /// Runs f. Before an exception leaves it, the processes that train with this one receive its text, the reason why this process
+  /// may end. A process that trains again withdraws it.
   template <class F>
   void telling_errors(F&& f) {
     auto& group = executor_.group();
@@ -377,7 +376,7 @@ class trainer {
       return detail::batches_to_train<T>(samples, part, size, order, seed_);
   }
 
-  /// What fit_checked reads of an option: batches instead of arrays.
+  /// The option as fit_checked reads it: with batches instead of arrays.
   template <class Option>
   static decltype(auto) prepared(Option& option, [[maybe_unused]] int size) {
     const auto batches = [&](auto samples) {
@@ -407,7 +406,7 @@ class trainer {
     return run(prepared(options, size)...);
   }
 
-  /// Where the kernels of this program compute.
+  /// The notice of speed_notice, if the kernels of this program run on the host.
   static std::string_view notice_of_speed() {
     if constexpr (requires { requires device_of<typename executor_type::backend>::is_host; }) return detail::speed_notice();
     return {};
@@ -540,8 +539,8 @@ template <class... Arguments>
 trainer(Arguments...)
     -> trainer<typename detail::deduced_program<Arguments...>::program, typename detail::deduced_program<Arguments...>::strategy>;
 
-/// What trainer{...} is if its arguments are wrong. It tells the one sentence about them and takes every call in silence, so that
-/// this is the only error.
+/// The type of trainer{...} if its arguments are wrong. It emits a single diagnostic and accepts any call, so that no further
+/// errors follow.
 template <class Network, class Sentence, int Values>
 class trainer<detail::refused_program<Sentence, Network, Values>, void> {
   static_assert(sizeof(detail::diagnosed<Sentence>()));
@@ -575,7 +574,7 @@ inline constexpr bool is_refused_trainer_v = false;
 template <class Program>
 inline constexpr bool is_refused_trainer_v<trainer<Program, void>> = true;
 // The argument is any type with this property, since print_plan<network>(out) must not look for a conversion of out to
-// trainer<network, void>, which would tell its sentence.
+// trainer<network, void>, which would emit its diagnostic.
 template <class T>
 concept refused_trainer = is_refused_trainer_v<T>;
 

@@ -1,4 +1,4 @@
-// What a trainer takes besides network, optimizer and loss, in any order, and the sentences about what does not fit.
+// The arguments of a trainer besides network, optimizer and loss, in any order, and the diagnostics for others.
 #pragma once
 #include <concepts>
 #include <cstdint>
@@ -28,7 +28,7 @@ inline constexpr reason a_device_belongs_to_a_strategy_write_one_device_of_gpu_0
 inline constexpr reason it_is_no_metric_which_has_measure_and_no_strategy_which_has_executor{
     "a metric has measure(prediction, truth), which returns a number; a strategy has executor<Program>"};
 
-/// What a trainer takes besides network, optimizer and loss.
+/// An argument of a trainer besides network, optimizer and loss.
 template <class E>
 concept trainer_extra = metric<E> || strategy<E> || precision_policy<E> || std::same_as<E, seed>;
 
@@ -79,7 +79,7 @@ struct second_of<type_list<First, Second, More...>> {
 };
 template <class T>
 struct is_seed : std::is_same<T, seed> {};
-/// Of the extra arguments of a trainer those of which there may be one only, where there is another before.
+/// The second argument of each kind of which a trainer takes only one: strategy, precision, seed.
 template <class... Extra>
 using repeated_extras =
     join_t<typename second_of<filter_t<is_strategy, Extra...>>::type, typename second_of<filter_t<is_precision, Extra...>>::type,
@@ -101,12 +101,12 @@ template <class First, class... More>
   requires names_backend<First>
 struct extra_verdict<type_list<First, More...>>
     : argument_verdict<type_list<First>, a_backend_is_a_template_argument_write_one_device_of_fits_in_8_MiB_in_angle_brackets> {};
-/// A device or a list of devices.
+/// The diagnostic for a device or a list of devices.
 template <class First, class... More>
   requires requires { typename First::backend; } && (!has_executor<First>)
 struct extra_verdict<type_list<First, More...>>
     : argument_verdict<type_list<First>, a_device_belongs_to_a_strategy_write_one_device_of_gpu_0_or_mirrored_of_gpus> {};
-/// Probably a metric, or a strategy without options: it has a name, and nothing but static members.
+/// The diagnostic for what is probably a metric, or a strategy without options: it has a name and only static members.
 template <class First, class... More>
   requires(named<First> && std::is_empty_v<First> && !layer<First> && !has_executor<First> && !fit_option<First> &&
            !names_backend<First>)

@@ -1,4 +1,4 @@
-// Where a fit stands between two steps.
+// The position of a fit between two steps.
 #pragma once
 #include <optional>
 #include <strata/concepts/batch_source.hpp>
@@ -8,7 +8,7 @@
 
 namespace strata {
 
-/// Together with the weights and the optimizer's slots, all that decides how a fit continues.
+/// All that determines how a fit continues, besides the weights and the optimizer's slots.
 struct training_position {
   long step = 0;            // updates so far, over all epochs
   int epoch = 0;            // the current epoch or, between two epochs, the next one
@@ -20,7 +20,7 @@ struct training_position {
   int next_pass = 0;                  // over the data
   bool in_pass = false;               // a pass has begun, and continues with the next batch
   long batches_of_pass = 0;           // so far
-  std::optional<data_position> data;  // the same, where the source can tell it
+  std::optional<data_position> data;  // the position in the pass, if the source has one
 
   std::optional<double> learning_rate;      // set by hand; empty: the optimizer's schedule
   std::optional<double> new_learning_rate;  // after this epoch

@@ -1,4 +1,4 @@
-// transfer_weights: what fits of the weights of one network becomes part of another one.
+// transfer_weights: copies the weights of one network that fit into another one.
 #pragma once
 #include <algorithm>
 #include <concepts>
@@ -20,7 +20,7 @@
 
 namespace strata {
 
-/// What a transfer has done: names of parameters of the network that got weights.
+/// The result of a transfer: names of parameters of the network that received weights.
 struct transfer_report {
   std::vector<std::string> copied;
   std::vector<std::pair<std::string, std::string>> skipped;  // a name, and why
@@ -97,7 +97,7 @@ inline transfer_report transfer_by_name(std::span<const offered_weights> from, c
   });
 }
 
-/// The number of its layer among those with parameters, and its own in the layer, of each slot.
+/// For each slot, the index of its layer among those with parameters, and its own index in the layer.
 inline std::vector<std::pair<int, int>> places_of_slots(const model_view& model) {
   std::vector<int> layers;
   for (const parameter_slot& s : model.slots) layers.push_back(model.nodes[std::size_t(s.node)].layer_number);
@@ -122,9 +122,9 @@ inline transfer_report transfer_by_position(const model_view& from, std::span<co
 
 }  // namespace detail
 
-/// Copies weights and state from one trainer to another one where names (or positions) and shapes are equal, and says what it has
-/// left out: for a network with a new head, or with more layers than before. Optimizers are left as they are. Processes that
-/// train together all call it. See copy_weights for layers that both networks share by their type.
+/// Copies weights and state from one trainer to another one where names (or positions) and shapes are equal, and returns what it
+/// left out: for a network with a new head, or with more layers than before. Optimizers are left as they are. A collective call
+/// of all processes that train together. See copy_weights for layers that both networks share by their type.
 template <class From, class To>
 transfer_report transfer_weights(const From& from, To& to, transfer_by how = transfer_by::name)
   requires(!std::convertible_to<const From&, std::filesystem::path>)

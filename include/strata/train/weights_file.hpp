@@ -1,5 +1,5 @@
-// Weights as a file. The name says its format: safetensors, with one tensor per parameter, named layer/parameter, in the layouts
-// of Keras; or one of Keras' own, for which strata/interop/keras/keras_files.hpp is included once in the program.
+// Weights as a file. The ending of the name gives the format: safetensors, one tensor per parameter, named layer/parameter, in
+// Keras' layouts; or one of Keras' own, for which strata/interop/keras/keras_files.hpp is included once in the program.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -19,7 +19,7 @@ enum class convert_precision : bool { no, yes };
 
 namespace detail {
 
-/// What the names of Keras' files end in.
+/// Endings of the names of Keras' files.
 inline constexpr std::string_view keras_endings[] = {".weights.h5", ".h5", ".hdf5", ".keras"};
 
 /// Writes and reads Keras' files. Null in a program that does not include strata/interop/keras/keras_files.hpp.
@@ -32,7 +32,7 @@ inline keras_file_functions keras_files;
 inline bool is_keras_file(std::string_view name) {
   return std::ranges::any_of(keras_endings, [&](std::string_view ending) { return name.ends_with(ending); });
 }
-/// Throws if the program lacks what files of Keras need. `is` is what such a file is.
+/// Throws if the program lacks what files of Keras need. `is` describes such a file in the message.
 inline void require_keras_files(std::string_view name, std::string_view is = "") {
   if (keras_files.save == nullptr)
     throw_error({name, is,
@@ -63,7 +63,7 @@ inline void save_safetensors(const std::filesystem::path& path, const model_view
   write_safetensors(path, tensors, {{weights_version_key, std::to_string(weights_version)}});
 }
 
-/// What is wrong with the parameters of a file, in lines, of which the first are shown.
+/// Collects errors about the parameters of a file, one a line, of which the first are shown.
 class misfits {
   static constexpr int listed = 8;
   std::string lines_;
@@ -74,7 +74,7 @@ class misfits {
     if (!why.empty() && ++count_ <= listed) lines_ += text_of({"\n  ", visible(name), ": ", why});
   }
   int count() const { return count_; }
-  /// Throws if there is any.
+  /// Throws if there are any errors.
   void report(const std::filesystem::path& path) const {
     if (count_ > 0)
       throw_error({path.string(), " does not fit the network", lines_,
@@ -82,7 +82,7 @@ class misfits {
   }
 };
 
-/// What is wrong with an array of the file; empty if nothing is.
+/// Describes how an array of the file differs from the parameter; empty if it does not.
 inline std::string misfit(const tensor_extents& have, dtype type_in_file, const parameter& want, dtype type,
                           convert_precision convert) {
   if (have != extents_of(want))
@@ -93,7 +93,7 @@ inline std::string misfit(const tensor_extents& have, dtype type_in_file, const 
                   is_real ? " (convert_precision::yes would convert)" : ""});
 }
 
-/// Stores numbers as those of `to`, which has as many.
+/// Converts the elements of `from` to the type of `to`, which has as many.
 template <class From>
 void store_numbers(std::span<const From> from, std::span<std::byte> to, std::size_t element_size) {
   const auto store = [&]<class To>(To) {
@@ -149,12 +149,12 @@ inline void load_safetensors(const std::filesystem::path& path, model_view& mode
   for (std::size_t i = 0; i < names.size(); ++i) std::ranges::copy(loaded[i], model.bytes_of(model.slots[i]).begin());
 }
 
-/// In the format of the ending of the name.
+/// Saves in the format given by the ending of the name.
 inline void save_view(const std::filesystem::path& path, const model_view& model) {
   require_format_of(path.string());
   (is_keras_file(path.string()) ? keras_files.save : save_safetensors)(path, model);
 }
-/// In the format that the first bytes show, or, where they belong to no known format, in that of the ending of the name.
+/// Loads in the format given by the first bytes of the file or, if they belong to no known format, by the ending of the name.
 inline void load_view(const std::filesystem::path& path, model_view& model, convert_precision convert) {
   const std::string name = path.string();
   switch (io::kind_of_file(path)) {
@@ -194,11 +194,11 @@ void save_weights(const std::filesystem::path& path, std::type_identity_t<std::s
   detail::save_view(path, detail::view_of_weights<Network>(only_read));
 }
 
-/// The same for a running fit; to a file of Keras also the state of the optimizer.
+/// The overload for a running fit; it writes to a file of Keras also the state of the optimizer.
 inline void save_weights(const std::filesystem::path& path, fitted_model& model) { detail::save_view(path, model.view()); }
 
-/// Reads such a file, or a snapshot. Throws strata::error that lists the parameters that differ, or says that the snapshot is
-/// damaged; then nothing in the arena has changed.
+/// Reads such a file, or a snapshot. Throws strata::error that lists the parameters that differ, or reports a damaged snapshot;
+/// then nothing in the arena has changed.
 template <network Network, std::floating_point T>
 void load_weights(const std::filesystem::path& path, std::type_identity_t<std::span<T>> arena,
                   convert_precision convert = convert_precision::no) {
@@ -207,7 +207,7 @@ void load_weights(const std::filesystem::path& path, std::type_identity_t<std::s
   detail::load_view(path, view, convert);
 }
 
-/// What save_weights and load_weights of a trainer and the constructor of a predictor call.
+/// The functions that save_weights and load_weights of a trainer and the constructor of a predictor call.
 template <class Network, class T>
 struct please_include_strata_train_weights_file {
   static void load(const std::filesystem::path& path, std::span<T> arena) { load_weights<Network, T>(path, arena); }

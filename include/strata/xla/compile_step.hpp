@@ -11,7 +11,7 @@ namespace strata {
 /// Compiles the training step of a trainer for batches of `batch_size` on the first `replicas` devices of a topology; 0: all of
 /// them. It shows that the program compiles for them, and what XLA thinks that a step costs:
 ///   compile_step(model, pjrt::topology(pjrt::plugin::load(pjrt::find_plugin("tpu")), "v5e:2x4"), 256).cost["flops"]
-/// libtpu needs no TPU for it, but asks a metadata server for a minute unless TPU_SKIP_MDS_QUERY is 1 in the environment.
+/// libtpu needs no TPU for it, but queries a metadata server for a minute unless the environment has TPU_SKIP_MDS_QUERY=1.
 /// Throws strata::error and plugin_error.
 template <class Program, class Strategy>
 pjrt::compiled_ahead compile_step(trainer<Program, Strategy>& model, const pjrt::topology& on, int batch_size, int replicas = 0) {

@@ -11,7 +11,7 @@
 
 namespace strata::stablehlo {
 
-/// What a tensor consists of.
+/// The element types of a tensor.
 enum class element { i1, i32, i64, ui32, ui64, bf16, f32, f64 };
 
 constexpr const char* name_of(element e) {
@@ -50,14 +50,14 @@ struct tensor_type {
   friend bool operator==(const tensor_type&, const tensor_type&) = default;
 };
 
-/// What an argument or a result of a module stands for.
+/// The meaning of an argument or a result of a module.
 enum class role {
   parameter,      // index: its slot of layout_of_program. As a result: after the update
   slot,           // of the optimizer, the `arena`-th one of parameter `index`; trained parameters only
   input,          // index: of the network. (rows, shape...)
   truth,          // index: of the output. Sparse: (rows) of i32; dense: (rows, shape...)
   sample_weight,  // index: of the output. (rows)
-  row_count,      // i32: how many rows of this replica are samples; the others are padding and count for nothing
+  row_count,      // i32: how many rows of this replica are samples; the others are padding and are ignored
   batch_count,    // i32: the samples of all replicas
   step_scalars,   // (n): what an update has that changes from step to step, as step_scalars() of the emitter computes it
   random_key,     // ui64: the key of philox for this step. Sample n of a replica is sample replica_id * rows + n of the batch
@@ -75,14 +75,14 @@ struct argument {
   int donated_to = -1;  // the result that takes over the memory of this argument
 };
 
-/// A module, and in which order it takes its arguments and returns its results.
+/// A module, with the order of its arguments and results.
 struct module_text {
   std::string text;  // of StableHLO
   std::vector<argument> arguments, results;
   int replicas = 1;
 };
 
-/// What is decided for each platform, with the measurements of docs/decisions.
+/// The choices that depend on the platform, with the measurements of docs/decisions.
 struct platform_traits {
   bool pools_by_reduce_window = true;    // otherwise max pooling whose windows do not overlap is element-wise
   bool loops = true;                     // several steps are one call, in a loop on the device; otherwise a call each
@@ -92,7 +92,7 @@ struct platform_traits {
   friend constexpr bool operator==(const platform_traits&, const platform_traits&) = default;
 };
 
-/// platform: as a plugin calls it, such as "cpu".
+/// platform: the name that the plugin reports, such as "cpu".
 constexpr platform_traits traits_of_platform(std::string_view platform) {
   return {.pools_by_reduce_window = platform != "cpu",
           .loops = platform != "cpu",
@@ -103,7 +103,7 @@ constexpr platform_traits traits_of_platform(std::string_view platform) {
 /// The rows of each replica, when so many samples are cut into parts of equal size; the last ones may be padding.
 constexpr int rows_of_replica(int samples, int replicas) { return samples / replicas + (samples % replicas != 0); }
 
-/// What a module is written for, besides its program.
+/// The parameters of a module besides its program.
 struct module_options {
   int rows = 0;                 // of each replica
   int replicas = 1;             // the rows of a batch lie in their order
@@ -123,7 +123,7 @@ struct module_options {
 //   template <class Program> module_text evaluation_module(const module_options&);
 //   template <class Program> module_text prediction_module(const module_options&);
 //   template <class Program> std::vector<T> step_scalars(const typename Program::optimizer&, long step, double rate);
-// The last two ignore `steps`. Results come in any order; their roles tell. Every argument of a training module that is a
-// parameter or a slot has a result of the same role, and is donated to it, except for frozen parameters; these have no slots.
+// The last two ignore `steps`. Results come in any order; their roles identify them. Every argument of a training module that is
+// a parameter or a slot has a result of the same role, and is donated to it, except frozen parameters, which have no slots.
 
 }  // namespace strata::stablehlo

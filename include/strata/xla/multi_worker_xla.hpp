@@ -58,7 +58,7 @@ struct multi_worker_xla {
 
   template <class Program>
   using executor = module_executor<Program, detail::emitted_modules<Program>, control::worker_connections>;
-  /// What is wrong with a program that has an operation without emission.
+  /// The diagnostic about an operation of the program that has no emission.
   template <class Program>
   using verdict = stablehlo::emission_verdict<Program>;
 
@@ -82,7 +82,7 @@ struct multi_worker_xla {
   }
 
  private:
-  /// A plugin for GPUs is told which process it is; libtpu finds that out, and refuses options that it does not know.
+  /// A plugin for GPUs needs the rank of the process as an option; libtpu finds the rank itself, and rejects unknown options.
   std::vector<pjrt::option> options_in(const cluster& members, const std::filesystem::path& plugin) const {
     std::vector<pjrt::option> all = options.options;
     if (plugin.filename().string().find("cuda") == std::string::npos) return all;

@@ -19,8 +19,8 @@
 
 namespace strata {
 
-/// The TPU chips of this machine, as its PCI bus names them; 0 on other machines.
-/// https://github.com/jax-ml/jax/blob/main/jax/_src/hardware_utils.py has the numbers.
+/// The number of TPU chips of this machine, by the ids on its PCI bus; 0 on other machines.
+/// https://github.com/jax-ml/jax/blob/main/jax/_src/hardware_utils.py has the ids.
 inline int tpu_chips(const std::filesystem::path& devices = "/sys/bus/pci/devices") {
   constexpr std::string_view google = "0x1ae0",
                              chips[] = {"0x0027" /* v2, v3 */, "0x0056",           "0x005e" /* v4 */, "0x0062" /* v5p */,
@@ -56,7 +56,7 @@ struct tpu {
 
   template <class Program>
   using executor = module_executor<Program, detail::emitted_modules<Program>>;
-  /// What is wrong with a program that has an operation without emission.
+  /// The diagnostic about an operation of the program that has no emission.
   template <class Program>
   using verdict = stablehlo::emission_verdict<Program>;
 

@@ -17,7 +17,7 @@
 namespace strata {
 
 namespace detail {
-/// The modules that the emitter makes of a program.
+/// The modules of a program, written by the emitter.
 template <class Program>
 struct emitted_modules {
   using optimizer = typename Program::optimizer;
@@ -49,7 +49,7 @@ struct xla {
 
   template <class Program>
   using executor = module_executor<Program, detail::emitted_modules<Program>>;
-  /// What is wrong with a program that has an operation without emission.
+  /// The diagnostic about an operation of the program that has no emission.
   template <class Program>
   using verdict = stablehlo::emission_verdict<Program>;
 

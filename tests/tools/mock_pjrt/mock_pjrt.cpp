@@ -124,7 +124,7 @@ struct tensor {
   }
 };
 struct execution;
-/// What an array holds. It comes late, as on a device: when someone waits for it, or when it is used.
+/// The contents of an array. They arrive late, as on a device: when they are awaited, or when they are used.
 struct contents {
   std::vector<std::byte> bytes;
   const void* from = nullptr;          // of the host
@@ -148,7 +148,7 @@ struct module {
   std::vector<int> devices;
 };
 
-/// It computes when it ends.
+/// The results are computed when the execution ends.
 struct execution {
   int number;
   module what;
@@ -156,10 +156,10 @@ struct execution {
   std::vector<std::weak_ptr<contents>> out;   // [device][result]; none where the array has been destroyed
   bool fails, has_ended = false;
   const client* spans = nullptr;  // the devices of all processes
-  int rendezvous = 0;             // which of those
+  int rendezvous = 0;             // its number among such executions
 
   void end();
-  /// Whether the other processes have begun it, too.
+  /// Whether the other processes have begun this execution, too.
   bool is_ready() const {
     std::string begun;
     for (int p = 0; spans && !has_ended && p < spans->processes; ++p) {
@@ -168,7 +168,7 @@ struct execution {
     }
     return true;
   }
-  /// Only executions of equal modules begin together.
+  /// The same for equal modules only: other executions do not begin together.
   std::string identity() const { return std::to_string(std::hash<std::string>()(what.text)); }
   static std::string key(int rendezvous, int process) {
     return "execution " + std::to_string(rendezvous) + " of " + std::to_string(process);
@@ -214,7 +214,7 @@ tensor read_tensor(const std::string& text, std::size_t& at) {
   t.type = int(names.at(rest));
   return t;
 }
-/// Where the parenthesis that is open at `at` closes.
+/// The index of the parenthesis that closes the one at `at`.
 std::size_t closing(const std::string& text, std::size_t at) {
   for (int depth = 0; at < text.size(); ++at) {
     depth += text[at] == '(';
@@ -561,7 +561,7 @@ abi::error* buffer_to_host_buffer(abi::buffer_to_host* a) {
   return nullptr;
 }
 
-/// A topology "N" has N devices, in another order than that of their numbers.
+/// A topology "N" has N devices, in descending order of their ids.
 struct topology {
   std::vector<int> ids;
   std::vector<abi::device_description*> descriptions;
@@ -596,7 +596,7 @@ abi::error* compile(abi::compile* a) {
   destroyed("loaded executable", as<module>(loaded));
   return nullptr;
 }
-/// Costs that XLA knows, does not know, and of another type.
+/// A cost that XLA estimates, one that it cannot estimate, and one of another type.
 abi::error* executable_get_cost_analysis(abi::cost_analysis* a) {
   static const std::vector<abi::named_value> costs = [] {
     std::vector<abi::named_value> all(3);
@@ -620,7 +620,7 @@ struct table {
 std::size_t wanted_size[slots];
 bool is_unchecked = false;
 
-/// Checks the size of the arguments, as every plugin does, and fails if it has been told to.
+/// Checks the size of the arguments, as every plugin does, and fails if a test has requested it.
 template <auto Function, const auto& F, class Arguments>
 abi::error* checked(Arguments* a) {
   if (!is_unchecked && a->head.struct_size < wanted_size[F.slot])

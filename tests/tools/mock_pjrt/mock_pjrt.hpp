@@ -1,6 +1,6 @@
-// What tests see of the mock plugin, a PJRT plugin whose devices lie in this process and which notices what real ones leave
-// undefined. It takes the signature of a module for its meaning: a result that an argument is donated to is that argument plus 1,
-// any other one counts its elements from 0.
+// The part of the mock plugin that tests see. It is a PJRT plugin whose devices are in this process, and it detects what is
+// undefined with real plugins. It interprets only the signature of a module: a result that an argument is donated to is that
+// argument plus 1, any other result counts its elements from 0.
 //
 // Given callbacks for values and the options num_nodes and node_id, a client has two devices in each process, and an execution on
 // all of them has ended when all processes have begun it. Numbers do not travel.
@@ -14,7 +14,7 @@ namespace mock_pjrt {
 struct observations {
   /// Objects of each kind that are alive: "client", "buffer", "event", "executable", "loaded executable", "error".
   std::map<std::string, int> alive;
-  /// What no caller may do, such as reading an array that has been donated.
+  /// Forbidden calls, such as reading an array that has been donated.
   std::vector<std::string> violations;
   std::map<std::string, int> calls;  // of each function, by its name in abi.hpp
   std::vector<std::string> options_of_clients;
@@ -22,7 +22,7 @@ struct observations {
   int executions = 0;
   std::vector<std::string> order;  // "upload", "execute 1", "end 1": executions end when someone waits for what they make
 
-  /// The next calls of this function but `after` fail with this code and message.
+  /// Calls of this function fail with this code and message, after the first `failing_after` of them.
   std::string failing_function;
   int failing_after = 0, failing_code = 13;
   /// A compilation fails whose options have this text.
@@ -41,13 +41,13 @@ struct observations {
   }
 };
 
-/// Of all clients of the plugin that the test links.
+/// The observations of all clients of the plugin that the test links.
 observations& observed();
 
-// How GetPjrtApi makes the table is said by the environment variable MOCK_PJRT when a plugin is loaded:
+// The environment variable MOCK_PJRT determines, when a plugin is loaded, which table GetPjrtApi makes:
 //   "minor N"       another version
 //   "without SLOT"  a function is missing
-//   "size SLOT N"   a function wants N bytes of arguments
+//   "size SLOT N"   a function requires N bytes of arguments
 //   "unchecked"     no function checks sizes
 
 }  // namespace mock_pjrt

@@ -14,8 +14,8 @@ namespace strata {
 namespace simd {
 
 /// A convolution, then an activation; `linear` for none. x, dx: (count, H, W, C); kernel: (KH, KW, C / groups, F); bias: (F); y,
-/// dy: (count, OH, OW, F). Channels, Filters: of a part of a convolution, those of the whole one. It takes the algorithm of the
-/// whole one, so that it adds in the same order.
+/// dy: (count, OH, OW, F). Channels, Filters: those of the whole convolution, if this is a part of one. A part uses the algorithm
+/// of the whole, so that it adds in the same order.
 template <conv_settings S, class Activation, class P, shape In, int Channels = In.last(), int Filters = S.filters>
 struct convolution_kernel : kernel_defaults {
   using T = typename P::value_type;
@@ -86,7 +86,7 @@ struct convolution_kernel : kernel_defaults {
     }
   }
 
-  /// Images in their frames, one after the other.
+  /// Puts images into their frames, one after the other; returns x if they need none.
   static const T* framed(const T* x, int count, T* buffer) {
     if constexpr (!at::x.needed()) return x;
     for (int n = 0; n < count; ++n) put_into_frame(x + n * at::in_size, at::x, C, buffer + n * at::x_size);

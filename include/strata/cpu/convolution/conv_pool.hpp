@@ -47,7 +47,7 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
   static constexpr simd::pooled_image image{
       .windows = windows, .across = windows_across, .filters = F, .channels = C, .x_row = at::x_row};
 
-  /// Elements of type T that have room for so many bytes.
+  /// The number of elements of type T that hold so many bytes.
   static constexpr int numbers(int bytes) { return simd::aligned_size<T>((bytes + int(sizeof(T)) - 1) / int(sizeof(T))); }
   static constexpr int saved = (out_size + int(sizeof(T)) - 1) / int(sizeof(T));
 

@@ -6,7 +6,7 @@
 
 namespace strata::simd {
 
-/// The positions of everything in a convolution. x and the gradient of the sums lie in frames of zeros, so that no tap needs a
+/// The sizes and offsets of a convolution. x and the gradient of the sums are in frames of zeros, so that no tap needs a bounds
 /// check.
 template <conv_settings S, shape In>
 struct convolution_geometry {
@@ -31,7 +31,7 @@ struct convolution_geometry {
   /// pixels only.
   static constexpr int images = std::clamp(512 / pixels, 1, 32);
   static constexpr int x_size = x.needed() ? x.pixels() * C : in_size;
-  /// Each pixel sees only itself, in order: the images are one long matrix.
+  /// Each output pixel reads only the input pixel at its own place: the images are one long matrix.
   static constexpr bool pointwise = taps == 1 && SH == 1 && SW == 1 && !x.needed();
 
   template <int N>
@@ -58,13 +58,13 @@ struct convolution_geometry {
     return o;
   }();
 
-  // The input gradient gathers. Input i = residue + stride * t sees the taps for which i + padding - tap * dilation is a multiple
-  // of the stride. Each tap belongs to one residue ("phase") along each axis.
+  // The input gradient gathers. Input i = residue + stride * t is read through the taps for which i + padding - tap * dilation is
+  // a multiple of the stride. Each tap belongs to one residue ("phase") along each axis.
   static constexpr int floor_div(int a, int b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
   static constexpr int residue(int tap, int dilation, int stride, int padding) {
     return ((tap * dilation - padding) % stride + stride) % stride;
   }
-  /// The output row (or column) that input `residue` sees through a tap.
+  /// The output row (or column) that reads input `residue` through a tap.
   static constexpr int shift(int tap, int dilation, int stride, int padding) {
     return floor_div(residue(tap, dilation, stride, padding) + padding - tap * dilation, stride);
   }

@@ -97,7 +97,7 @@ struct lanewise_convolution {
                          });
   }
 
-  /// The taps that inputs of one phase see, by growing offset in dz: rows of them times columns.
+  /// The taps that read the inputs of one phase, by ascending offset in dz: rows of taps times columns.
   struct phase_taps {
     int rows = 0, columns = 0, row_tap[KH]{}, column_tap[KW]{}, row_at[KH]{}, column_at[KW]{};
   };

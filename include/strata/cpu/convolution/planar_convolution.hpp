@@ -5,7 +5,7 @@
 
 namespace strata::simd {
 
-/// Whether empty lanes cost more than converting images to planes and back. The unit is a vector of products; converting 16
+/// True if empty lanes cost more than converting images to planes and back. The unit is a vector of products; converting 16
 /// pixels with 16 channels costs about 120. The sums have the same order both ways, so each target may decide for itself.
 template <class T>
 constexpr bool planes_pay(long terms, int pieces, int channels, int columns, int width) {

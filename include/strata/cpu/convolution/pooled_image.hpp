@@ -5,9 +5,9 @@
 
 namespace strata::simd {
 
-/// The number of windows, and of those side by side in a row; the number of filters and of channels; and the elements of a row
-/// of x. It is passed by value. Behind a reference it could alias the winners, which are bytes, so that the compiler would load
-/// it again after each winner that is stored.
+/// The number of windows, and of windows in a row; the number of filters and of channels; and the elements of a row of x. Passed
+/// by value: behind a reference it could alias the winners, which are bytes, and the compiler would reload it after each store of
+/// a winner.
 struct pooled_image {
   int windows, across, filters, channels;
   std::ptrdiff_t x_row;

@@ -170,16 +170,16 @@ constexpr int cheapest_tile(int H, int W, int largest, auto cost) {
 }
 }  // namespace detail
 
-/// The M that needs the least work for H x W outputs. Larger tiles need fewer products per output, but compute more outputs
-/// beyond the edge and have more weights to transform and to read. This counts as much as two tiles, because the weights of 512
-/// channels exceed the caches. M is 5 only up to 256 channels, where errors stay below 5e-6.
+/// The M with the least work for H x W outputs. Larger tiles need fewer products per output, but compute more outputs beyond the
+/// edge and have more weights to transform and to read. The weights count as two more tiles, because those of 512 channels exceed
+/// the caches. M is 5 only up to 256 channels, where errors stay below 5e-6.
 constexpr int winograd_tile(int C, int F, int H, int W) {
   const double products = double(C) * F;
   const auto cost = [&](double tiles) { return tiles * (products + 5. * (C + F)) + 2 * products; };  // 5: transforms, measured
   return detail::cheapest_tile(H, W, C <= 256 ? 5 : 4, cost);
 }
 
-/// The same for the weight gradient. Its sums are transformed back once for each image, which costs as much as six tiles.
+/// The M for the weight gradient. Its sums are transformed back once for each image, which costs as much as six tiles.
 constexpr int winograd_gradient_tile(int H, int W) {
   return detail::cheapest_tile(H, W, 5, [](double tiles) { return tiles + 6; });
 }
@@ -231,7 +231,7 @@ template <int M, class T>
   }
 }
 
-/// The same for the input gradient: a convolution with inputs and filters exchanged and the kernel rotated by 180 degrees.
+/// The weights for the input gradient: inputs and filters are exchanged and the kernel is rotated by 180 degrees.
 template <int M, class T>
 [[gnu::noinline]] void winograd_turned_weights(const T* w, int C, int F, T* u) {
   constexpr int L = lanes<T>;

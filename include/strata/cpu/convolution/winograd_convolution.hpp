@@ -106,7 +106,7 @@ template <int M, class Activation, bool Whole, class T>
   }
 }
 
-/// The same for n tiles and the filters of a panel.
+/// winograd_store_tile for n tiles and the filters of a panel.
 template <class Activation, class T, int M, unsigned Widths, bool Whole>
 void winograd_store(const winograd_convolution<T, M, Widths, Whole>& s, const T* m, std::ptrdiff_t element, int m_row, int n,
                     tile_walk& walk, int first, int filters, std::type_identity_t<const T*> bias, T* y, bool add) {

@@ -13,8 +13,8 @@
 
 namespace strata {
 
-/// Squares of elements are added up in the pieces of the arena of the whole network, as one device does, so a norm has its bits
-/// if the elements have. A piece has elements of several ranks, so they send them to the rank that adds up this piece; then all
+/// Squares of elements are added up in the pieces of the arena of the whole network, as one device does, so equal elements give a
+/// norm of the same bits. A piece has elements of several ranks, so they send them to the rank that adds up this piece; then all
 /// ranks get the sums of all pieces. So for each norm a rank sends as many elements as it has of the parameter.
 template <class T, divided_network Network>
 class divided_norms {
@@ -32,9 +32,9 @@ class divided_norms {
 
   explicit divided_norms(rank_exchange<T>* exchange) : exchange_(exchange) {}
 
-  /// values_of(slot): where the values of a trained parameter begin; null: they are at another place of a pipeline. Of the
-  /// numbers of each parameter, one for each piece in the arena of the rank, the first becomes the sum of squares of the whole
-  /// parameter, the others 0.
+  /// values_of(slot): the values of a trained parameter, or null if they are at another place of a pipeline. `numbers` has one
+  /// sum for each piece of each parameter in the arena of the rank: the first becomes the sum of squares of the whole parameter,
+  /// the others 0.
   template <class F>
   void complete(double* numbers, F&& values_of, std::span<const parameter_range> parameters) {
     std::size_t k = 0;
@@ -68,7 +68,7 @@ class divided_norms {
     return sum;
   }
 
-  /// Of a parameter at [begin, end) of the whole arena. In each round every rank adds up equally many pieces.
+  /// The sum for a parameter at [begin, end) of the whole arena. In each round every rank adds up equally many pieces.
   double sum_over_ranks(const detail::shard_place& place, const T* own, long begin, long end) {
     long pieces = 1;
     while (ranks * place.most_of(2 * pieces * norm_piece) <= most_elements && 2 * pieces * norm_piece <= most_elements)
@@ -77,7 +77,7 @@ class divided_norms {
     double sum = 0;
     for (long round = begin / norm_piece; round * norm_piece < end; round += ranks * pieces) {
       const auto first_of = [&](int r) { return (round + r * pieces) * norm_piece; };
-      // f(element of the arena, own element of rank `of`, count) for what that rank sends to rank `to`
+      // f(element of the arena, own element of rank `of`, count) for the elements that rank `of` sends to rank `to`
       const auto for_runs = [&](int of, int to, auto&& f) {
         const long from = std::max(begin, first_of(to)), stop = std::min(end, first_of(to + 1));
         if (from < stop)

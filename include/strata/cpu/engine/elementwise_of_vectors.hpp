@@ -5,7 +5,7 @@
 
 namespace strata::detail {
 
-/// What rules of optimizers call, for vectors of T.
+/// The functions that optimizer rules call, for vectors of T.
 template <class T>
 struct elementwise_of_vector {
   using V = simd::vec<T>;

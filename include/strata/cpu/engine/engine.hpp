@@ -98,7 +98,7 @@ class cpu_engine {
 
   std::span<T> parameters() { return weights_.span(); }
   std::span<T> slots() { return slots_.span(); }
-  /// Where the parameter of a slot of the layout begins in the arenas of weights and of gradients.
+  /// The address of the parameter of a slot in the arena of weights, and its offset in that of gradients.
   T* weights_of(int slot) { return weights_.data() + layout.slots[slot].offset; }
   static constexpr long offset_in_gradient(int slot) { return layout.slots[slot].offset; }
   /// The most samples that go through a layer at a time.
@@ -237,7 +237,7 @@ class cpu_engine {
       });
     });
   }
-  /// Labels are not needed. An output is null where it is not wanted.
+  /// Needs no labels. A null output is not written.
   void predict(const output_rows<T>& out) {
     team_->for_tasks(leaves_.occupied(), [&](int l, int thread) {
       leaves_.in_micro_batches(l, inference().micro_batch(), [&](const samples<T>& some, long first) {
@@ -251,7 +251,7 @@ class cpu_engine {
     });
   }
 
-  /// For one leaf, one micro-batch and one thread: gradients need not be stored, and the update works on them while they are in
+  /// True for one leaf, one micro-batch and one thread: gradients need not be stored, and the update uses them while they are in
   /// the cache.
   bool updates_at_once(const optimizer_type& rules) const {
     if constexpr (plan.needs_whole_leaf()) return false;
@@ -282,7 +282,7 @@ class cpu_engine {
                                                                : std::vector<trained_group>();
   }
   [[gnu::cold]] void allocate_gradients(int leaves) { allocate_gradients(leaves, gradient_size, ranges_.span()); }
-  /// elements: of the gradient of a leaf; parameters: as they lie there.
+  /// elements: of the gradient of a leaf; parameters: their ranges in that gradient.
   [[gnu::cold]] void allocate_gradients(int leaves, long elements, std::span<const parameter_range> parameters) {
     gradients_.grow(std::size_t(leaves));
     leaves_.gradient_places().grow(gradients_.size());
@@ -295,7 +295,7 @@ class cpu_engine {
     }
     clear_frozen_gradients(parameters);
   }
-  /// No kernel writes to them, but sums over leaves and processes read them.
+  /// Zeroes the gradients of frozen parameters: no kernel writes them, but sums over leaves and processes read them.
   [[gnu::cold]] void clear_frozen_gradients(std::span<const parameter_range> parameters) {
     if constexpr (plan.is_cut) return;  // see clear_segment
     for (arena<T>& each : gradients_)
@@ -318,7 +318,7 @@ class cpu_engine {
       return inference_;
   }
 
-  /// Where the arena would begin if it had only what is not trained.
+  /// The address at which the arena would begin if only its untrained parameters were in memory.
   const T* untrained() const { return state_.data() - layout.trainable; }
 
   leaf sums_of(int l) { return {leaves_.gradient_of(l), sums(l)}; }
@@ -332,7 +332,7 @@ class cpu_engine {
     update_of_slices(rules, rate).run_parts(rule, parts_of_slices<Rule::slots>(rules, rate, gradient), share_norms);
     has_gradient_norms_ = false;
   }
-  /// What apply_to_slices begins with. Called before it, it has sent all norms of gradients.
+  /// The first part of apply_to_slices. If it is called first, apply_to_slices itself sends no norms of gradients.
   template <class ShareNorms>
   void take_norms_of_slices(const optimizer_type& rules, const global_gradient<T, host_device>& gradient,
                             ShareNorms&& share_norms) {
@@ -368,9 +368,9 @@ class cpu_engine {
     };
   }
 
-  /// The penalties of the regularizers. One thread computes each parameter.
+  /// Computes the penalties of the regularizers. Each parameter is computed by one thread.
   void penalize() { penalize(0, layout.trainable, weights_.data()); }
-  /// Of those that begin in a part of the arena. weights: where the arena begins, or would begin.
+  /// The same for the parameters that begin in [begin, end) of the arena. weights: the (possibly virtual) begin of the arena.
   void penalize([[maybe_unused]] long begin, [[maybe_unused]] long end, [[maybe_unused]] const T* weights) {
     if constexpr (layout.has_regularizers())
       team_->for_tasks(trained.count, [&](int k, int) {
@@ -392,7 +392,7 @@ class cpu_engine {
     return most.leaves;
   }
 
-  /// Where the plan is cut, the memory of a gradient has held those of another segment. No kernel writes to padding and to frozen
+  /// If the plan is cut, the memory of a gradient still has values of another segment. No kernel writes to padding or to frozen
   /// parameters, but sums over leaves and processes read them.
   void clear_segment(int segment) {
     if constexpr (plan.is_cut) {

@@ -1,4 +1,4 @@
-// What the CPU computes for a factored_rule: second moments of rows and columns, and the directions that are divided by them.
+// The arithmetic of a factored_rule on the CPU: second moments of rows and columns, and the directions divided by them.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -21,7 +21,7 @@ STRATA_INLINE inline void store_some(T* p, simd::vec<T> v, long n) {
   n >= simd::lanes<T> ? simd::store(p, v) : simd::store_first(p, v, int(n));
 }
 
-/// With any width of vectors the same bits: 16 partial sums, then the sum of these.
+/// 16 partial sums, then the sum of these: the same bits for any width of vectors.
 template <class T, class Rule>
 T mean_square_of_row(const Rule& rule, const T* g, sample_mean<T> applied, long columns) {
   constexpr int width = simd::lanes<T>, vectors = int(slice_alignment) / width;
@@ -39,7 +39,7 @@ T mean_square_of_row(const Rule& rule, const T* g, sample_mean<T> applied, long 
   return T(sum / double(columns));
 }
 
-/// For columns [j, j + n) of a matrix, n at most that of a vector. Blocks of rows keep the rounding errors of long columns small.
+/// The means for columns [j, j + n) of a matrix, n at most a vector. Blocks of rows limit the rounding errors of long columns.
 template <class T, class Rule>
 simd::vec<T> mean_squares_of_columns(const Rule& rule, const T* g, sample_mean<T> applied, long rows, long columns, long n) {
   constexpr long block = 64;
@@ -79,7 +79,7 @@ void update_moments(const Rule& rule, T* moments, const T* g, sample_mean<T> app
   }
 }
 
-/// The directions of elements [begin, end) of one parameter, which are asked for in ascending order.
+/// The directions of elements [begin, end) of one parameter, computed in ascending order.
 template <class T, class Rule>
 class directions_from_moments {
   const Rule& rule_;

@@ -1,4 +1,4 @@
-// What the CPU backend does with arrays of the host, without an engine.
+// The arithmetic of the CPU backend on arrays of the host, without an engine.
 #pragma once
 #include <strata/cpu/backend.hpp>
 #include <strata/cpu/engine/sum_leaves.hpp>

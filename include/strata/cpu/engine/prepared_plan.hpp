@@ -45,14 +45,14 @@ class prepared_plan {
   void derive(thread_team& team, const T* weights) {
     derive_if(team, weights, [](int) { return true; });
   }
-  /// The same for those groups for which computes(group) is true.
+  /// Rebuilds the derived layouts of the groups for which computes(group) is true.
   template <class Computes>
   void derive_if(thread_team& team, const T* weights, Computes&& computes) {
     if constexpr (plan.derived > 0)
       if (derived_is_stale_) derive(team, 0, plan.group_count, [=](bool) { return weights; }, computes);
     derived_is_stale_ = false;
   }
-  /// Those of one segment, whose trained parameters lie elsewhere.
+  /// Rebuilds those of one segment, whose trained parameters are in other memory.
   void derive(thread_team& team, const T* weights, int segment, const T* trained) {
     if constexpr (plan.derived > 0)
       derive(

@@ -6,13 +6,13 @@
 
 namespace strata {
 
-/// On a cache line of its own.
+/// A counter on a cache line of its own.
 class alignas(64) progress_counter {
   std::atomic<int> value_{0};
 
  public:
   void reset() { value_.store(0, std::memory_order_relaxed); }
-  /// What this thread has written before is seen by those that have waited.
+  /// Increments the number. Earlier writes of this thread are visible to threads whose wait() has returned.
   void raise() {
     // A read-modify-write, not a store: notify_all of libstdc++ 12 loads the number of waiting threads, and an x86 processor may
     // do so before other processors see a plain store. A thread that begins to wait in between would sleep forever.

@@ -20,8 +20,8 @@ namespace detail {
 /// requests lines this many elements ahead.
 inline constexpr long weights_ahead = 256;
 
-/// to[i - begin] = the mean gradient of element i as the rule sees it. The rule's own loop is compiled for each rule, this one
-/// once.
+/// to[i - begin] = the mean gradient of element i with all modifiers applied. The loop of the rule is compiled for each rule,
+/// this one once.
 template <class T>
 [[gnu::noinline]] void modify_gradient(T* to, const T* w, const T* sums, sample_mean<T> mean, const gradient_modifiers<T>& m,
                                        long begin, long end) {
@@ -30,7 +30,7 @@ template <class T>
     simd::store(to + (i - begin), modified(mean.of(V(simd::load(sums + (i - begin)))), simd::load(w + i), m).value());
 }
 
-/// Calls f(gradients, mean, begin, end) for blocks of the slice, with the gradients as the rule sees them once the mean is taken.
+/// Calls f(gradients, mean, begin, end) for blocks of the slice, where mean.of(gradients) has all modifiers applied.
 template <class T, class F>
 void for_modified_blocks(const global_gradient<T, host_device>& gradient, const T* w, const gradient_modifiers<T>& m, long begin,
                          long end, F&& f) {
@@ -83,7 +83,7 @@ void apply_rule(Rule rule, T* w, T* const* slots, const T* sums, sample_mean<T> 
   }
 }
 
-/// to[i] = the mean gradient of element i as the rule sees it.
+/// to[i] = the mean gradient of element i with all modifiers applied.
 template <class T>
 void store_modified_gradient(T* to, const global_gradient<T, host_device>& gradient, const T* w, const gradient_modifiers<T>& m,
                              long begin, long end) {
@@ -141,8 +141,8 @@ void multiply_out(T* to, const gradient_product<T>& p, int row, int from, int en
   }
 }
 
-/// An elementwise_rule with its type erased: what is compiled for each rule are the loops over its elements, not what is around
-/// them. Some optimizers have two rules, of which they choose one at run time. Refers to the rule, which must outlive it.
+/// An elementwise_rule with its type erased, so that only the loops over its elements are compiled for each rule, not the code
+/// around them. Some optimizers choose one of two rules at run time. Refers to the rule, which must outlive it.
 template <class T>
 class loops_of_rule {
   using apply_function = void(const void* rule, T* w, T* const* slots, const T* sums, sample_mean<T> mean, T weight_decay,
@@ -182,7 +182,7 @@ class loops_of_rule {
   void apply(T* w, T* const* at, const T* sums, sample_mean<T> mean, T weight_decay, long begin, long end) const {
     apply_(rule_, w, at, sums, mean, weight_decay, begin, end);
   }
-  /// To the matrix that begins at element `begin`, with at most 8 samples.
+  /// Updates the matrix that begins at element `begin`, from at most 8 samples.
   void apply_to_product(T* w, T* const* at, const gradient_product<T>& p, sample_mean<T> mean, T weight_decay, long begin) const {
     apply_to_product_(rule_, w, at, p, mean, weight_decay, begin);
   }

@@ -116,9 +116,9 @@ class split_engine : public cpu_engine<Program, Backend> {
     for (int i = 0; i < rows; ++i) rows_.push_back(std::make_unique<row>());
   }
 
-  /// For a training batch: the most leaves, or 0 if there is room for it. Throws strata::error for the largest one so far if the
-  /// micro-batches of all groups are not of equal size: of all processes, or of all threads that have the same parts of divided
-  /// layers.
+  /// For a training batch: the largest number of leaves, or 0 if there is memory for it. Throws strata::error for the largest
+  /// batch so far if the micro-batches of all groups are not of equal size. A group is a process, or the threads that have the
+  /// same parts of divided layers.
   int grow(int batch, int groups) {
     if (batch > leaves_.prepared_for(purpose::training)) refuse_unequal_micro_batches(batch, groups);
     const batch_division most = leaves_.grow(batch, purpose::training);
@@ -158,7 +158,7 @@ class split_engine : public cpu_engine<Program, Backend> {
     }
   }
 
-  /// Between threads: counters say how many micro-batches were sent.
+  /// Messages between threads: counters hold how many micro-batches were sent.
   struct counted_messages {
     split_engine& engine;
     row& of;

@@ -17,7 +17,7 @@ struct use_of_predictions<Program, split_backend<tensor_backend<Base>, Split>>
 
 /// A rank has a thread for each place. The threads at one place of all ranks exchange parts of layers: they have the same turns,
 /// and so the same exchanges in the same order. A thread waits for those at its own place and, as in split_engine, for stages of
-/// its own rank. The timetable ends for one rank, so it ends for several that take each turn together.
+/// its own rank. Deadlock-free: all ranks take the same turns in lockstep, so it suffices that the timetable ends for one rank.
 /// An evaluation is shared by the same threads: each computes the same leaves in all ranks.
 template <class Program, class Backend>
 class split_tensor_engine : public engine_of_rank<Program, split_engine<Program, Backend>> {
@@ -48,7 +48,7 @@ class split_tensor_engine : public engine_of_rank<Program, split_engine<Program,
     });
     this->share_penalties();
   }
-  /// Labels are not needed. An output is null where it is not wanted.
+  /// Needs no labels. A null output is not written.
   void predict(const output_rows<T>& out) {
     for_leaves({0, leaves_.occupied()}, [&](const step_context<T, host_device>& context, int l, int thread) {
       leaves_.in_micro_batches(l, this->inference().micro_batch(), [&](const samples<T>& some, long first) {

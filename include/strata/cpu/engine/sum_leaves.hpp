@@ -20,7 +20,7 @@ STRATA_INLINE inline simd::vec<T> tree_sum(const T* const* leaves, long i) {
     return tree_sum<Leaves / 2>(leaves, i) + tree_sum<Leaves / 2>(leaves + Leaves / 2, i);
 }
 
-/// The same for any number of leaves up to leaves_in_a_pass. A sum without a partner joins in a later round.
+/// tree_sum for any number of leaves up to leaves_in_a_pass. A sum without a partner joins in a later round.
 template <class T>
 simd::vec<T> tree_sum_of_any(const T* const* leaves, int count, long i) {
   simd::vec<T> sum[leaves_in_a_pass] = {};
@@ -60,8 +60,8 @@ void add_leaves(T* to, const T* const* leaves, int count, long begin, long end) 
     add_many_leaves(to + (at - begin), leaves, count, at, std::min(at + update_block, end));
 }
 
-/// The same for one block: the two subtrees below the root, one after the other. `to` may be one of the leaves, so the first
-/// subtree is added last.
+/// add_leaves for one block and many leaves: the two subtrees below the root, one after the other. `to` may be one of the leaves,
+/// so the first subtree is added last.
 template <class T>
 void add_many_leaves(T* to, const T* const* leaves, int count, long begin, long end) {
   if (count <= leaves_in_a_pass) return add_leaves(to, leaves, count, begin, end);

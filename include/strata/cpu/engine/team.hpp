@@ -100,7 +100,7 @@ class thread_team {
   void work(int thread);
 
  public:
-  /// Of a thread that waits in a loop.
+  /// Pauses a thread that waits in a loop.
   static void pause() {
 #if defined(__SSE2__)
     _mm_pause();
@@ -113,7 +113,7 @@ class thread_team {
   ~thread_team() { end(); }
 
   int size() const { return size_; }
-  /// Pauses in a loop before a thread that waits goes to sleep.
+  /// The number of pauses after which a waiting thread sleeps.
   int spins() const { return spins_; }
 
   /// Calls f(task, thread) for tasks 0 ... count-1, each on one thread, and returns when all are done. There may be up to 2^24 -

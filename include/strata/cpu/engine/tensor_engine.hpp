@@ -19,7 +19,7 @@
 namespace strata {
 
 namespace detail {
-/// A copy of a part of the rows of a kernel, of which each rank trains some columns. Both are (outer, rows, columns).
+/// A copy of a part of the rows of a kernel whose columns are divided among ranks. Both are (outer, rows, columns).
 struct copied_kernel {
   int from = 0, to = 0;  // slots of the layout
   int outer = 1, rows = 0, own_rows = 0, columns = 0, own_columns = 0;
@@ -53,11 +53,11 @@ inline constexpr auto copies_of = [] {
 }();
 }  // namespace detail
 
-/// What the engine of a rank does besides computing its part of the layers, which Engine does: after an update, before
-/// anything else is computed, ranks send each other the copies of parts of kernels. After take_gradient_norms the update itself
-/// sends nothing unless the optimizer takes norms of directions, so all ranks can complete it even if one is lost. Where
-/// parameters have penalties, those of divided ones are added up in the order of ranks. Engine has most_samples(), the most
-/// samples that go through a layer at a time.
+/// What the engine of a rank adds to Engine, which computes the rank's part of the layers: after an update, and before any other
+/// computation, ranks send each other the copies of parts of kernels. After take_gradient_norms the update itself sends nothing
+/// unless the optimizer needs norms of directions, so all remaining ranks can complete it even if one is lost. Penalties of
+/// divided parameters are added up in the order of ranks. Engine has most_samples(), the largest number of samples that go
+/// through a layer together.
 template <class Program, class Engine>
 class engine_of_rank : public Engine {
  public:
@@ -142,7 +142,7 @@ class engine_of_rank : public Engine {
   auto complete_norms_of(const global_gradient<T, host_device>& gradient) {
     return [&](double* numbers, int arrays) { complete_norms(numbers, arrays, gradient); };
   }
-  /// For what ranks send each other for a micro-batch.
+  /// Reserves room for the elements that ranks send each other for a micro-batch.
   void make_room() {
     const long elements = this->most_samples() * detail::sent_of_a_sample<items> + 16 * ranks;
     for (rank_exchange<T>* each : exchanges_) each->reserve(elements);
@@ -162,7 +162,7 @@ class engine_of_rank : public Engine {
           parameters);
   }
 
-  /// Rank r gets the rows of rank r of all columns.
+  /// Gives each rank its rows of the kernel, with the columns of all ranks.
   void share_copies() {
     for (const detail::copied_kernel& c : copies) {
       if (c.rows == 0 || !this->weights_of(c.from)) continue;
@@ -187,7 +187,7 @@ class engine_of_rank : public Engine {
                          this->weights_of(c.to) + (long(outer) * c.own_rows + first) * c.columns);
   }
 
-  /// The penalty of a divided parameter is the sum of those of its parts.
+  /// Adds up the penalties of the parts of each divided parameter.
   void share_penalties() {
     if constexpr (layout.has_regularizers()) {
       const std::span<double> own = this->penalties_.span();

@@ -44,9 +44,9 @@ struct weight_update {
     run_parts(rule, in_parts, [](double*, int) {});
   }
 
-  /// The same for arrays in several parts. in_parts(f) calls f(update, gradient, begin, end) for each slice of each part: the
-  /// addresses differ between parts, the elements are numbered as in the arena. Where other processes have parts of their own,
-  /// share_norms(numbers, arrays) completes so many arrays of numbers, one for each piece of the arena.
+  /// `run` for arrays in several parts. in_parts(f) calls f(update, gradient, begin, end) for each slice of each part: the
+  /// addresses differ between parts, the elements are numbered as in the arena. If other processes have parts of their own,
+  /// share_norms(numbers, arrays) completes `arrays` arrays of norms, each with one element for each piece of the arena.
   template <class Rule, class InParts, class ShareNorms>
   void run_parts(const Rule& rule, InParts&& in_parts, ShareNorms&& share_norms) const {
     if (!has_gradient_norms) take_gradient_norms(in_parts, share_norms);
@@ -80,7 +80,7 @@ struct weight_update {
     share_norms(gradient_norms(), 1);
   }
 
-  /// Where clips_by_norm(): the first array of the gradient becomes the mean, and its norms are taken.
+  /// If clips_by_norm(): replaces the first array of the gradient by the mean, and computes its norms.
   void reduce(const gradient& g, long begin, long end) const {
     for_parameters(begin, end, [&](const parameter_range& p, long k, long from, long to) {
       for_pieces(k, from, to, [&](long id, long at, long stop) {
@@ -179,8 +179,8 @@ struct weight_update {
   }
 
   /// A factor that is not finite turns padding into NaN, because 0 * NaN is NaN: for example the clip factor after training has
-  /// diverged. This makes padding of the weights and of the rule's slots zero again. All padding of a parameter has the same
-  /// value, so it looks at one element.
+  /// diverged. This zeroes the padding of the weights and of the rule's slots again. All padding of a parameter has the same
+  /// value, so checking one element is enough.
   template <class Rule>
   void clear_padding(long begin, long end) const {
     clear_padding(Rule::slots, !elementwise_rule<Rule, T>, begin, end);
@@ -201,7 +201,7 @@ struct weight_update {
     });
   }
 
-  /// What a regularizer adds to the loss, for some weights.
+  /// The penalty that a regularizer adds to the loss for the weights [begin, end).
   static double penalty_of(penalty p, const T* w, long begin, long end) {
     return p.empty() ? 0 : detail::sum_over(w, begin, end, [p](simd::vec<double> v) {
       return detail::product(v < 0. ? -v : v, p.l1) + detail::product(detail::product(v, v), p.l2);
@@ -217,7 +217,7 @@ struct weight_update {
     });
   }
 
-  /// Where the padding of a parameter begins in a slice that begins at `from`.
+  /// The begin of a parameter's padding in a slice that begins at `from`.
   static long padding_of(const parameter_range& p, long from) { return std::max(from, p.begin + p.elements); }
 
   static constexpr long piece_count(std::span<const parameter_range> parameters, long origin) {
@@ -231,7 +231,7 @@ struct weight_update {
   static double squares(const T* values, const parameter_range& p, long begin, long end) {
     return detail::sum_of_squares(values, begin, std::min(end, p.begin + p.elements));
   }
-  /// Added up in order, for parameter k.
+  /// The sum of the squares of parameter k, added up in order.
   double sum_of_pieces(const double* squares, long k) const {
     const parameter_range& p = parameters[std::size_t(k)];
     double sum = 0;
@@ -242,7 +242,7 @@ struct weight_update {
   /// The gradient for the pass after `reduce`, if there was one.
   gradient prepared(const gradient& g) const { return clips_by_norm() ? g.in_first_array() : g; }
 
-  /// What is the same for all parameters.
+  /// The modifiers that are the same for all parameters.
   gradient_modifiers<T> modifiers() const {
     gradient_modifiers<T> m{.clip_value = T(rules.clipvalue), .weight_decay = T(rules.weight_decay * rate)};
     if (rules.global_clipnorm > 0) {
@@ -253,7 +253,7 @@ struct weight_update {
     }
     return m;
   }
-  /// The same with what differs for parameter k.
+  /// Adds the modifiers that differ for parameter k.
   gradient_modifiers<T> modifiers(gradient_modifiers<T> m, const parameter_range& p, long k) const {
     if (rules.clipnorm > 0) m.clip_factor = T(clipnorm_factor(sum_of_pieces(gradient_norms(), k), rules.clipnorm));
     if (!clips_by_norm()) m.l1 = T(p.regularizer.l1), m.l2 = T(p.regularizer.l2);

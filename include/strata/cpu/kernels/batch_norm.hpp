@@ -15,7 +15,7 @@ namespace simd {
 /// Rows whose sums stay in registers. More rows would be too many streams for the prefetcher.
 inline constexpr int rows_at_a_time = 4;
 
-/// Takes the place of an activation where the sums are those of x and x^2.
+/// Replaces the activation in row_sums if the sums are those of x and x^2.
 struct of_squares;
 
 /// sums[j] += the sum of g and sums[width + j] += the sum of g * x over the rows, in order and in double, with g = dy * slope(y).
@@ -69,7 +69,7 @@ template <class T, class Activation>
     });
 }
 
-/// What backward needs of each channel, `stride` elements each. With g = dy * slope(y) and d = x - mean:
+/// The values that backward needs of each channel, `stride` elements each. With g = dy * slope(y) and d = x - mean:
 ///   dx = scale * (g - mean_of_g) + of_d * d,  dgamma = sum_of_gd * inverse_deviation,  dbeta = sum_of_g.
 /// If all elements of a channel are equal, d and dgamma are exactly 0. If there is only one element, dx is, too.
 struct batch_norm_table {
@@ -203,7 +203,7 @@ struct batch_norm_kernel : kernel_defaults {
   static const T* gamma_of(const operands<T>& o) { return S.scale ? o.w[gamma] : nullptr; }
   static const T* beta_of(const operands<T>& o) { return S.center ? o.w[beta] : nullptr; }
 
-  /// Adds to 2 C sums.
+  /// Adds the sums over all rows to the 2 C sums at `sums`.
   template <class Of>
   static void add_sums(const operands<T>& o, double* sums) {
     if constexpr (repeats == 1) {
@@ -231,7 +231,7 @@ struct batch_norm_kernel : kernel_defaults {
     scales_of_batch(o.statistics, C, elements(o), epsilon, gamma_of(o), beta_of(o), o.scratch, o.scratch + stride);
     apply(o);
   }
-  /// Of the moving statistics.
+  /// Computes the scales from the moving statistics.
   static void find_scales(const operands<T>& o) {
     scales_of_state(o.w[moving_mean], o.w[moving_variance], C, epsilon, gamma_of(o), beta_of(o), o.scratch, o.scratch + stride);
   }
@@ -270,7 +270,7 @@ template <class T, class Activation>
     });
 }
 
-/// Of a frozen layer: the moving statistics, which nothing changes, and no gradients of gamma and beta.
+/// The kernel of a frozen layer: uses the moving statistics, which stay as they are; gamma and beta have no gradients.
 template <batch_norm_settings S, class Activation, class P, shape In>
 struct frozen_batch_norm_kernel : kernel_defaults {
   using in_training = batch_norm_kernel<S, Activation, P, In>;

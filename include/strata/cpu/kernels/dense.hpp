@@ -153,8 +153,8 @@ struct samples_as_vectors {
 };
 
 /// The three products of a dense layer with K inputs and N outputs. The choice between algorithms was measured on Zen 5. All of
-/// them give the same bits for finite numbers. Where many elements of x are zero, these are skipped: they do not even multiply
-/// weights or gradients that are inf or nan.
+/// them give the same bits for finite values. If many elements of x are zero, these are skipped: then weights and gradients that
+/// are inf or nan are not even multiplied by them.
 template <class T, int K, int N>
 struct dense_products {
   static constexpr int L = lanes<T>;
@@ -259,7 +259,7 @@ struct dense_kernel : kernel_defaults {
 
   static void backward(const operands<T>& o) { gradients(o, gradient_of_sums(o)); }
 
-  /// Backward that stores no weight gradients: it hands them over in pieces as soon as they are known.
+  /// Backward without stored weight gradients: passes them on in pieces as soon as they are computed.
   static void backward_into(const operands<T>& o, const gradient_sink<T>& take) { gradients_into(o, gradient_of_sums(o), take); }
 
   /// The gradients of x, W and b from dz, the gradient of x W + b: (count, N). Losses that compute dz themselves call this.

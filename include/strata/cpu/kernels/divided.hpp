@@ -14,7 +14,7 @@
 namespace strata {
 
 namespace detail {
-/// Columns [first, first + width) of rows of `columns` elements; what lies beyond them is 0.
+/// Copies columns [first, first + width) of rows of `columns` elements; columns beyond the end become 0.
 template <class T>
 void take_columns(const T* from, long rows, int columns, int first, int width, T* to) {
   const int there = std::clamp(columns - first, 0, width);
@@ -32,7 +32,7 @@ void join_columns(const T* parts, int ranks, long rows, int width, int columns, 
   }
 }
 
-/// Of an operation whose input has no gradient.
+/// Stands for a kernel that is not needed, such as that of an input without a gradient.
 struct no_kernel : kernel_defaults {};
 
 /// The kernel of Base for a part of the operation Whole, whose input has the shape WholeIn. The part may be void.
@@ -42,7 +42,7 @@ template <class Base, class P, shape In, class Whole, shape WholeIn>
 struct kernel_of_part<Base, void, P, In, Whole, WholeIn> {
   using type = no_kernel;
 };
-/// A convolution of fewer filters or channels would choose another algorithm, which adds in another order.
+/// The sizes of the whole convolution select the algorithm; those of the part could select one with another order of sums.
 template <conv_settings S, class P, shape In, conv_settings Whole, shape WholeIn>
   requires(!std::is_same_v<P, precision::mixed_bf16>)
 struct kernel_of_part<cpu, convolution<S>, P, In, convolution<Whole>, WholeIn> {
@@ -56,7 +56,7 @@ struct two_kernels : kernel_defaults {
   static constexpr bool reads_input = First::reads_input, reads_output = First::reads_output;
   static_assert(Second::saved == 0 && !Second::reads_output);
 
-  /// After the scratch memory of both, for `More` elements per sample.
+  /// Adds memory for `More` elements per sample, after the scratch memory of both kernels.
   template <int More, class T>
   struct with_scratch {
     static constexpr int of_both = std::max(First::scratch, Second::scratch),
@@ -137,7 +137,7 @@ struct kernel_by_columns
   static void derive(const T* const* w, T* derived) { both::derive_both(w, w + copy, derived); }
 
  private:
-  /// Of the channels of this rank, in the order of the whole operation. The sums of others go on from what dx has.
+  /// Computes the channels of this rank, in the order of the whole operation. Sums continue from dx if it is added to.
   static void compute_input_gradient(const operands<T>& o) {
     const long rows = long(o.count) * (In.size() / In.last());
     operands<T> part = o;
@@ -167,7 +167,7 @@ struct kernel_by_columns<Base, Op, P, In, false>
   }
 };
 
-/// Divided by rows: a sum over ranks, then the bias.
+/// A layer divided by rows: the output is a sum over ranks, then the bias is added.
 template <class Base, class Op, class P, shape In, bool IsPart>
 struct kernel_by_rows : two_kernels<typename find_kernel<Base, typename Op::with_bias, P, Op::part_of_input(In)>::type,
                                     typename find_kernel<Base, typename Op::without_bias, P, Op::part_of_input(In)>::type> {
@@ -241,7 +241,7 @@ struct look_up_by_rows : kernel_defaults {
   }
 
  private:
-  /// f(first element of the row in the part of this rank, first element of that row in y or dy). Null: another rank has the row.
+  /// Calls f(offset of the row in this rank's part, or null if another rank has it; its offset in y or dy).
   template <class F>
   static void for_each_number(const operands<T>& o, F&& f) {
     const long first = long(o.ranks->rank()) * Part.rows, numbers = long(o.count) * In.size();

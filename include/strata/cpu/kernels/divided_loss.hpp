@@ -12,7 +12,7 @@ namespace strata {
 
 namespace detail {
 /// y = softmax(x W + b) and its crossentropy L; or, if L takes logits, y = x W + b. y has the classes of this rank only. Ranks
-/// send each other three numbers for a sample: the largest logit, then the sum of exponentials and this rank's share of the loss.
+/// send each other three values for a sample: the largest logit, then the sum of exponentials and this rank's share of the loss.
 /// In the backward pass they add up the gradient of x. Shoeybi et al. (2019), section 3, https://arxiv.org/abs/1909.08053
 template <class Base, class Op, class L, class P, shape In>
 struct kernel_by_classes : two_kernels<typename find_kernel<Base, typename Op::part, P, In>::type, no_kernel> {
@@ -22,7 +22,7 @@ struct kernel_by_classes : two_kernels<typename find_kernel<Base, typename Op::p
   static constexpr int C = Op::classes, all_classes = Op::output_shape(In).value.last();
   static constexpr bool logits = simd::takes_logits<L>;
   static_assert(of_part::saved == 0);
-  /// Of logits: the largest one, and what the exponentials are multiplied by.
+  /// For logits: the largest one, and the factor of the exponentials.
   static constexpr int part_of_output = C, saved = logits ? 2 : 0;
   static constexpr bool reads_output = true;
   using memory = typename two_kernels<of_part, no_kernel>::template with_scratch<C, T>;
@@ -89,7 +89,7 @@ struct kernel_by_classes : two_kernels<typename find_kernel<Base, typename Op::p
       });
     }
   }
-  /// Over the classes of all ranks.
+  /// The sum of targets over the classes of all ranks.
   static T sum_of_targets(const operands<T>& o, int n) {
     if constexpr (class_loss::sparse)
       return T(1);
@@ -126,7 +126,7 @@ struct kernel_by_classes : two_kernels<typename find_kernel<Base, typename Op::p
   }
 };
 
-/// Ranks that have a part of the classes each: metrics learn how the prediction for the right class compares with all others.
+/// For ranks with a part of the classes each: metrics get the rank of the right class's prediction among all classes.
 template <class Program, class Base>
   requires(classes_of_rank_in<typename Program::network::items> > 0)
 struct use_of_predictions<Program, tensor_backend<Base>> {
@@ -177,7 +177,7 @@ struct use_of_predictions<Program, tensor_backend<Base>> {
       return position_of_largest(
           std::span<const T>(batch.truths[0].targets + std::ptrdiff_t(n) * all_classes, std::size_t(all_classes)));
   }
-  /// Of the predictions of this rank. label: its place among them, which may be before or after; its_own: the prediction for it.
+  /// Compares within this rank's predictions. label: the index of the class among them, may be outside; its_own: its prediction.
   static place_of_class compare(const T* predictions, int label, T its_own) {
     place_of_class p{.is_finite = is_finite(its_own)};
     for (int i = 0; i < C; ++i) {

@@ -30,7 +30,7 @@ struct kernel<cpu, lookup<S>, P, In> : kernel_defaults {
   }
 
  private:
-  /// f(first element of the row of the table, first element of that row in y or dy)
+  /// Calls f(row of the table, the row in y or dy), each by its first element, for each element of x.
   template <class F>
   static void for_each_number(const operands<T>& o, F&& f) {
     const std::ptrdiff_t numbers = std::ptrdiff_t(o.count) * In.size();

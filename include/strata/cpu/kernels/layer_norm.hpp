@@ -32,8 +32,8 @@ template <class T>
     const vec<T> d = lane.load(x + i) - mean;
     return d * d;
   });
-  // If all elements are equal, z must be exactly 0. They may be if they differ from the mean by no more than its rounding error,
-  // with 32 sums side by side. Up to 64 elements, powers of two make no error.
+  // If all elements are equal, z must be exactly 0. They can only be if they differ from the mean by no more than its rounding
+  // error, with 32 sums side by side. Up to 64 elements, powers of two make no error.
   if (C > 2 * side_by_side || (C & (C - 1)) != 0) {
     const T rounding = T(C / side_by_side + 8) * std::numeric_limits<T>::epsilon() * mean[0];
     if (squares < T(C) * (rounding * rounding)) [[unlikely]]

@@ -56,7 +56,7 @@ struct element_loss<L> {
   }
 };
 
-/// What the sum over n elements is divided by.
+/// The divisor of the sum over n elements.
 template <class L, class T>
 constexpr T divisor_of(int n) {
   if constexpr (requires { L::template divisor<T>(std::size_t(n)); })
@@ -259,7 +259,7 @@ struct class_loss {
 template <class L>
 concept added_over_elements = requires { sizeof(element_loss<L>); };
 
-/// Whether a crossentropy of classes takes logits.
+/// True if a crossentropy of classes takes logits.
 template <class L>
 inline constexpr bool takes_logits = false;
 template <>
@@ -277,7 +277,7 @@ struct loss_kernel : kernel_defaults {
   static const T* x(const operands<T>& o, int n) { return o.x[0] + std::ptrdiff_t(n) * N; }
   static T* y(const operands<T>& o, int n) { return o.y + std::ptrdiff_t(n) * N; }
   static T* dx(const operands<T>& o, int n) { return o.dx[0] + std::ptrdiff_t(n) * N; }
-  /// Null in prediction, where the loss is not wanted.
+  /// Null in prediction, which needs no loss.
   static const T* truth(const operands<T>& o, int n) { return o.loss ? o.targets + std::ptrdiff_t(n) * N : nullptr; }
 };
 

@@ -49,7 +49,7 @@ struct pooled_pixels {
   int channels, width, height;
 
   bool disjoint() const { return down.stride >= height && across.stride >= width; }
-  /// If windows do not overlap: every pixel is covered by one.
+  /// True if windows do not overlap and cover every pixel.
   bool covered() const {
     return down.stride == height && across.stride == width && down.under[down.out - 1].end == down.in &&
            across.under[across.out - 1].end == across.in;
@@ -251,7 +251,7 @@ template <class T>
 /// With fewer channels, the plain loops of the reference kernels are faster.
 inline constexpr int fewest_pooled_channels = 4;
 
-/// What max and average pooling share. x: (count, H, W, C); y: (count, OH, OW, C).
+/// The common part of max and average pooling. x: (count, H, W, C); y: (count, OH, OW, C).
 template <pool_settings S, class P, shape In>
 struct pooling_kernel : kernel_defaults {
   using T = typename P::value_type;

@@ -1,4 +1,4 @@
-// Losses on vectors that look at a whole row: sums over it come first, then a function of each element and these sums.
+// Losses on vectors that depend on a whole row: sums over it come first, then a function of each element and these sums.
 #pragma once
 #include <strata/cpu/kernels/losses.hpp>
 #include <strata/losses/categorical_focal_crossentropy.hpp>
@@ -121,7 +121,7 @@ struct row_loss<categorical_focal_crossentropy<Options...>> {
   }
 
  private:
-  /// The classes of a row. With logits, their probabilities lie in the scratch.
+  /// The classes of a row. With logits, their probabilities are in the scratch.
   template <class T>
   struct row {
     const T* x;

@@ -15,7 +15,7 @@ struct softmax_sum {
   T largest, sum;
 };
 
-/// The sum of exp(logit - largest) of C logits. y: receives these numbers, or null.
+/// The sum of exp(logit - largest) over C logits. If y is not null, it receives these exponentials.
 template <class T>
 STRATA_INLINE inline T sum_of_exponentials(const T* x, T largest, int C, T* y) {
   const vec<T> top = broadcast(largest);
@@ -26,7 +26,7 @@ STRATA_INLINE inline T sum_of_exponentials(const T* x, T largest, int C, T* y) {
   });
 }
 
-/// Of C logits. y: receives exp(logit - largest), or null.
+/// The softmax_sum of C logits. If y is not null, it receives exp(logit - largest).
 template <class T>
 [[gnu::noinline]] softmax_sum<T> softmax_sum_of(const T* x, int C, T* y) {
   const T largest = largest_of(x, C);

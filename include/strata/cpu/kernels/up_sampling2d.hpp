@@ -57,7 +57,7 @@ struct blended_image {
   int height, width, out_height, out_width, channels;
 };
 
-/// Rows first: `line` has room for one row of x.
+/// Blends rows first, then columns; `line` has room for one row of x.
 template <class T>
 [[gnu::noinline]] void blend_image(const blended_image& at, const T* x, T* line, T* y) {
   const std::ptrdiff_t C = at.channels, in_row = at.width * C;
@@ -71,7 +71,7 @@ template <class T>
   }
 }
 
-/// dx += what blend_image makes of dy when it is transposed.
+/// dx += the transpose of blend_image applied to dy.
 template <class T>
 [[gnu::noinline]] void blended_gradient(const blended_image& at, const T* dy, T* line, T* dx) {
   const std::ptrdiff_t C = at.channels, in_row = at.width * C;

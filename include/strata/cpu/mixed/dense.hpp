@@ -89,7 +89,7 @@ struct mixed_dense : kernel_defaults {
   }
 };
 
-/// Whether the layer is large enough for rounding its weights once per step to pay.
+/// True if the layer is large enough for rounding its weights once per step to pay.
 constexpr bool pays_in_bf16(int inputs, int units) { return inputs >= 64 && units >= 32 && inputs * units >= 32 * 1024; }
 
 }  // namespace simd

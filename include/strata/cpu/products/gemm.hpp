@@ -92,7 +92,7 @@ STRATA_INLINE inline void next_rows(T* (&p)[R], T* base, Walk& walk, int left) {
   }  // or g++ clones all that follows for repeated rows
 }
 
-/// The same for rows of one stride.
+/// next_rows for rows of one stride.
 template <int R, class T>
 STRATA_INLINE inline void next_rows(T* (&p)[R], T* base, std::ptrdiff_t stride, int left) {
   p[0] = base;
@@ -175,7 +175,7 @@ struct panels {
 };
 
 namespace detail {
-/// For a single row. Panels are wider, for enough independent sums, and B is read in longer pieces.
+/// The product of a single row. Panels are wider, for enough independent sums, and B is read in longer pieces.
 template <int N, class Activation, class T>
 void one_row(const product<T>& p) {
   constexpr int L = lanes<T>, wide = registers / 2, half = wide / 2, quarter = wide / 4;

@@ -57,7 +57,7 @@ void packed_panel(const product<T>& p, storage how, int column, int first, int l
 
 }  // namespace detail
 
-/// The same as `multiply`, for one run. packed: packed_numbers<T> elements of scratch.
+/// `multiply` for one run, with B packed. packed: packed_numbers<T> elements of scratch.
 template <int N, int Rows, class Activation = linear, int Most = most_vectors, class T>
 void multiply_packed(const product<T>& p, storage how, T* packed) {
   using cut = panels<T, N, Most>;

@@ -22,7 +22,7 @@ struct vector_activation<of_unsigned_zeros<Activation>> {
 
 namespace detail {
 
-/// Bit i: x[i] is not zero, for i < count <= lanes. nan is not zero, -0 is.
+/// Bit i is set if x[i] is not zero, for i < count <= lanes. nan is not zero, -0 is.
 template <class T>
 STRATA_INLINE inline std::uint64_t nonzeros_of_vector(const T* x, int count) {
   const vec<T> v = count == lanes<T> ? load(x) : load_first(x, count);
@@ -45,7 +45,7 @@ STRATA_INLINE inline std::uint64_t nonzeros_of_vector(const T* x, int count) {
 
 }  // namespace detail
 
-/// Bit i: x[i] is not zero, for i < min(count, 64).
+/// Bit i is set if x[i] is not zero, for i < min(count, 64).
 template <class T>
 STRATA_INLINE inline std::uint64_t nonzeros(const T* x, int count) {
   constexpr int L = lanes<T>;
@@ -58,8 +58,8 @@ STRATA_INLINE inline std::uint64_t nonzeros(const T* x, int count) {
   return bits;
 }
 
-/// Whether enough of x[0 ... size) is zero for a product with `columns` columns to gain by skipping. Samples so few elements that
-/// it takes less than 1 % of such a product, and the same ones for vectors of any width.
+/// True if enough of x[0 ... size) is zero for a product with `columns` columns to gain by skipping. Samples so few elements that
+/// it takes less than 1 % of such a product, and the same elements for any width of vectors.
 template <class T>
 bool many_zeros(const T* x, std::ptrdiff_t size, int columns) {
   constexpr int together = 16;
@@ -73,7 +73,7 @@ bool many_zeros(const T* x, std::ptrdiff_t size, int columns) {
 
 namespace detail {
 
-/// Whether rows lie so far apart that they share few sets of the first-level cache.
+/// True if rows are so far apart that they share few sets of the first-level cache.
 template <class T>
 constexpr bool spread_over_few_sets(std::ptrdiff_t stride) {
   return stride * int(sizeof(T)) >= 1024;
@@ -156,7 +156,7 @@ void skipping_columns(const product<T>& p, int column, T* packed) {
 template <class T>
 inline constexpr int skipping_scratch = 64 * detail::skipping_vectors * lanes<T>;
 
-/// The same as `multiply` for one run, a step of 1 and nothing to add to. B must be finite, because 0 * inf may count as 0.
+/// `multiply` for one run and a step of 1, which overwrites C. B must be finite, because 0 * inf may count as 0.
 template <int N, class Activation, class T>
 void multiply_skipping(const product<T>& p, T* packed) {
   using cut = panels<T, N, detail::skipping_vectors>;
@@ -167,7 +167,7 @@ void multiply_skipping(const product<T>& p, T* packed) {
 
 namespace detail {
 
-/// For at most 64 samples and 64 columns: the samples that are not zero in each column.
+/// For up to 64 columns: a bit mask of the (up to 64) samples that are not zero in each column.
 template <class T>
 struct samples_with_numbers {
   alignas(64) typename vector_of<T>::integer_element halves[2][64];

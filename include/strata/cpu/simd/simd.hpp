@@ -40,8 +40,8 @@
 #define STRATA_UNROLL _Pragma("GCC unroll 64")
 #endif
 #if defined(__CUDACC__)
-// nvcc does not know this pragma, and passes it on to the compiler of the host (1675); and it warns of loops after an `if
-// constexpr` that returns (128).
+// nvcc does not know this pragma and passes it on to the host compiler (1675); it also warns of loops after an `if constexpr`
+// that returns (128).
 #pragma nv_diag_suppress 1675, 128
 #endif
 
@@ -60,7 +60,7 @@ inline constexpr int vector_bytes = 16, registers = 16;
 #endif
 
 #ifdef STRATA_COMPILED
-// Vectors of the library have to be those of the program: otherwise linking fails, and names what the program was compiled for.
+// The library must be compiled for the vectors of the program: otherwise linking fails, on a symbol named after its target.
 #if defined(STRATA_AVX512)
 #define STRATA_TARGET built_for_avx512
 #elif defined(__AVX2__) && defined(__FMA__)

@@ -1,4 +1,4 @@
-// How batches come to a GPU: the host writes one into pinned memory while the device computes on the one before.
+// Transfers batches to a GPU: the host writes one into pinned memory while the device computes the one before.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -13,10 +13,10 @@
 
 namespace strata {
 
-/// Two places for a batch and for the numbers that change from step to step, which steps take in turn. A place is written when
-/// the step before the last is done with it: so the host is at most two steps ahead, and a copy runs beside the step before.
-/// Numbers: a trivially copyable type, in front of the batch. For several steps in one launch a slot has the numbers and the
-/// indices of each of them; their samples, which the device gathers step after step, lie where those of one step do.
+/// Two slots for a batch and for the values that change from step to step, used in turn. A slot is overwritten when the step
+/// before the last no longer needs it: so the host is at most two steps ahead, and a copy overlaps the previous step. Numbers: a
+/// trivially copyable type, stored in front of the batch. For several steps in one launch, a slot has the Numbers and the indices
+/// of each step; their samples, which the device gathers step by step, are stored where those of a single step are.
 template <class T, class Numbers>
 class batch_slots {
   static_assert(std::is_trivially_copyable_v<Numbers>);
@@ -39,11 +39,11 @@ class batch_slots {
   bool is_sent_ = true;
 
  public:
-  /// ends, truths: of the program, constants.
+  /// ends, truths: constants of the program, of which the addresses are kept.
   batch_slots(const cuda_device& on, const machine::queue& steps, const end_sizes& ends, std::span<const label_kind> truths)
       : ends_(&ends), truths_(truths), on_(on), queue_(steps), copies_(on.make_queue()) {}
 
-  /// Of the device, for batches of up to `count` samples.
+  /// The bytes of device memory for batches of up to `count` samples.
   std::size_t bytes(int count) const { return std::size(slots_) * bytes_of_slot(std::size_t(count)); }
   /// Makes room for batches of up to `count` samples.
   void grow(int count) {
@@ -58,14 +58,14 @@ class batch_slots {
     }
   }
 
-  /// Gives its memory back. The steps are done.
+  /// Frees the device memory. All steps must be done.
   void release() {
     on_.wait(copies_);
     for (slot& each : slots_) each.device = {}, each.device_of_steps = {}, each.host = {}, each.host_of_steps = {};
     size_of_step_ = 0;
   }
 
-  /// Whether each slot has room for so many steps with batches of indices of up to `count` samples.
+  /// True if each slot has room for `steps` steps with batches of indices of up to `count` samples.
   bool has_steps(int steps, int count) const {
     const std::size_t size = bytes_of_indices(std::size_t(count));
     // Each of them: there may have been no memory for the last one.
@@ -85,8 +85,8 @@ class batch_slots {
     }
   }
 
-  /// The next slot gets this batch. Returns the samples at addresses of the device, where they are after send(). Of a batch of
-  /// indices only these are there then, and places for the samples.
+  /// Writes the batch into the next slot. Returns the samples at addresses of the device, valid after send(). For a batch of
+  /// indices only the indices are valid then; the arrays of samples are still to be gathered.
   samples<T> fill(const samples<T>& batch) {
     take_next();
     step_ = -1, is_sent_ = false;
@@ -117,7 +117,7 @@ class batch_slots {
     to.size = next;
     return there;
   }
-  /// A batch of indices, which is step number `step` of a slot: the first one takes the next slot. They are there after
+  /// Writes a batch of indices as step `step` of a slot; step 0 takes the next slot. The indices are on the device after
   /// send_steps().
   samples<T> fill_step(const samples<T>& batch, int step) {
     if (step == 0) take_next();
@@ -125,12 +125,12 @@ class batch_slots {
     put_indices(host(), batch);
     return gathered(batch.count);
   }
-  /// A step of the slot, with batches of `count` samples: numbers() are those of this step from now on.
+  /// Selects a step of the slot, with a batch of `count` samples: numbers() then refers to this step.
   samples<T> at_step(int step, int count) {
     step_ = step;
     return gathered(count);
   }
-  /// What fill_step() has put into a slot, on the host.
+  /// The indices that fill_step() has written to a slot, on the host.
   samples<T> indices_of_step(int which, int step, int count) {
     samples<T> batch;
     batch.count = count;
@@ -138,22 +138,22 @@ class batch_slots {
     return batch;
   }
   const Numbers& numbers_of_step(int which, int step) { return *reinterpret_cast<Numbers*>(host_of_step(which, step)); }
-  /// The numbers of the step, to be written between fill() and send(); and where they are on the device.
+  /// The Numbers of the step, to be written between fill() and send(); and their address on the device.
   Numbers& numbers() { return *reinterpret_cast<Numbers*>(host()); }
   const Numbers* numbers_on_device() const { return reinterpret_cast<const Numbers*>(device()); }
-  /// One copy. Work that is enqueued from now on has the batch. Nothing, if it was sent before.
+  /// Enqueues one copy, so that work enqueued later can use the batch. Does nothing if the batch was sent before.
   void send() {
     if (is_sent_) return;
     is_sent_ = true;
     slot& it = slots_[at_];
     send(it, it.device.data(), it.host.data(), it.size);
   }
-  /// The same for so many steps.
+  /// send() for `steps` steps.
   void send_steps(int steps) {
     slot& it = slots_[at_];
     send(it, it.device_of_steps.data(), it.host_of_steps.data(), std::size_t(steps) * size_of_step_);
   }
-  /// Which of the two slots the batch is in.
+  /// The index of the slot that has the batch.
   int index() const { return at_; }
 
  private:
@@ -177,7 +177,7 @@ class batch_slots {
   static void put_indices(std::byte* to, const samples<T>& batch) {
     if (batch.count > 0) std::memcpy(to + end(sizeof(Numbers)), batch.stored, std::size_t(batch.count) * sizeof(sample_index));
   }
-  /// Where a batch of indices is on the device, and the samples that it makes of them.
+  /// The addresses on the device of a batch of indices, and of the samples that are gathered by them.
   samples<T> gathered(int count) const {
     samples<T> there;
     there.count = count;

@@ -64,7 +64,7 @@ class cut_batch {
   }
 
  private:
-  /// How many leaves so many samples occupy.
+  /// The number of leaves that `samples` samples occupy.
   static int leaves_for(int samples, int capacity) { return (samples + capacity - 1) / capacity; }
   /// The most leaves of a micro-batch.
   int most_leaves(int occupied) const {

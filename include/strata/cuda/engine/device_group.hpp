@@ -29,22 +29,22 @@ class device_group {
     for (const Device& from : all_)
       for (const Device& to : all_) machine::enable_peer_access(from.on.index(), to.on.index());
   }
-  /// The host waits for all of them.
+  /// Blocks the host until all devices are idle.
   void wait() const {
     for (const Device& each : all_) each.wait();
   }
-  /// What any device is asked for from now on begins when all have done what they were asked for before.
+  /// Work enqueued on any device from now on begins when all devices have done the work enqueued before.
   void wait_for_each_other() const {
     for (const Device& a : all_)
       for (const Device& b : all_)
         if (&a != &b) machine::order(a.queue, b.queue);
   }
-  /// What other devices are asked for from now on begins when the first has done what it was asked for before.
+  /// Work enqueued on the other devices from now on begins when the first has done the work enqueued before.
   void first_goes_first() const {
     for (const Device& each : all_)
       if (each.number > 0) machine::order(all_.front().queue, each.queue);
   }
-  /// What the first device is asked for from now on begins when all have done what they were asked for before.
+  /// Work enqueued on the first device from now on begins when all devices have done the work enqueued before.
   void first_goes_last() const {
     for (const Device& each : all_)
       if (each.number > 0) machine::order(each.queue, all_.front().queue);

@@ -1,4 +1,4 @@
-// What check_numerics reads in memory of a GPU.
+// Searches arrays in memory of a GPU for check_numerics.
 #pragma once
 #include <algorithm>
 #include <span>
@@ -21,7 +21,7 @@ struct first_place {
   }
 };
 
-/// Where the first number that is not finite is in each piece of an array.
+/// Finds the first element that is not finite in each piece of an array.
 template <class T>
 struct search_pieces {
   using value = first_place;

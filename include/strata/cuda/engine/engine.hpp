@@ -1,7 +1,7 @@
-// The engine of one or several GPUs. Each of them has all weights and computes some leaves of a batch, all of its leaves in one
-// call of each kernel. Leaves are added in the same tree on every device, so the weights stay equal, and the bits are those of
-// one device. Where one process has the whole batch, a step needs nothing from the host but its batch and a few numbers, and is
-// one graph for all devices.
+// The engine of one or several GPUs. Each GPU has all weights and computes some leaves of a batch, all of its leaves in one call
+// of each kernel. Leaves are added in the same tree on every device, so the weights stay equal, and the bits are those of one
+// device. If one process has the whole batch, a step needs only its batch and a few values from the host, and is one graph for
+// all devices.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -41,7 +41,7 @@ class cuda_engine {
   using replica = cuda_replica<Program>;
   using sums_grid = typename step_sums<Program>::grid;
 
-  /// Of steps whose batches have the same size: what is done with the gradient.
+  /// For steps with batches of the same size: the optimizer and the gradient of their updates.
   struct update_of_step {
     const optimizer_type* rules;
     global_gradient<T, cuda_device> gradient;
@@ -95,7 +95,7 @@ class cuda_engine {
     step_sums_.allocate(first());
   }
 
-  /// Throws strata::error for an observer that reads numbers as if they were in host memory.
+  /// Throws strata::error for an observer that reads arrays as if they were in host memory.
   void observe(kernel_observer* observer) {
     const bool reads = observer && observer->reads_gradients();
     if (reads && !observer->reads_devices())
@@ -191,7 +191,7 @@ class cuda_engine {
   }
 
   void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
-    if (batch.count > leaves_.prepared_for(why)) prepare(batch.count, why, processes);  // memory ran out in the meantime
+    if (batch.count > leaves_.prepared_for(why)) prepare(batch.count, why, processes);  // memory had run out
     is_staged_ = why == purpose::training && batch.stored && together_ > 1 && launches_graphs() && !observer_;
     if (!is_staged_ || batch.count != leaves_.batch().count) launch_staged();
     leaves_.begin(batch, rank, processes);
@@ -261,7 +261,7 @@ class cuda_engine {
   void set_statistics(int first, std::span<const double> values) {
     for (replica& r : replicas_) r.write(values, r.statistics.data() + first);
   }
-  /// With NCCL: the sum over all leaves of all processes.
+  /// With NCCL, a single array: the sum over all leaves of all processes.
   leaf_gradients<T, cuda_device> gradients() const {
     if (nccl_) return {sum_, 1, 0, leaves_.leaves(), leaves_.leaves()};
     return leaves_.template gradients<cuda_device>();
@@ -287,7 +287,7 @@ class cuda_engine {
       for (int k = 1; k < plan.segment_count; ++k) r.pass_in(r.training).update_state(plan.first_of_segment[k], r.weights.data());
   }
 
-  /// Whether train_at_once can compute the step: unless an observer wants to see each kernel.
+  /// True if train_at_once can compute the step: not if an observer has to see each kernel.
   bool updates_at_once(const optimizer_type&) const { return !observer_; }
   /// The whole step, if one process has the whole batch. The host waits for nothing but the copy of the batch before the last.
   template <class Reduction>
@@ -305,7 +305,7 @@ class cuda_engine {
     }
     return {*this, number};
   }
-  /// While n is above 1, steps whose data set the device keeps are launched n at a time. 1: also what has been asked for before.
+  /// If n > 1, steps whose data set is on the device are launched n at a time. First launches all staged steps.
   void launch_together(long n) {
     launch_staged();
     together_ = int(std::clamp(n, 1L, detail::most_steps_of_launch));
@@ -346,7 +346,7 @@ class cuda_engine {
   int rows_to_train(batch_division most) const {
     return std::min(leaves_.prepared_for(purpose::training), share(most.leaves) * most.capacity);
   }
-  /// Makes room for the steps of a launch.
+  /// Allocates the slots for the steps of a launch.
   void grow_steps() {
     const int rows = rows_to_train(leaves_.most_of_one(1));
     if (together_ == 1 || first().kept.empty() || !launches_graphs() || first().batches.has_steps(together_, rows)) return;
@@ -383,15 +383,15 @@ class cuda_engine {
       connect(machine::make_nccl_id(), 0, devices(), gradient_buckets<Program, cuda>(0), {});
   }
 
-  /// Gives back what grows with the batch.
+  /// Frees the memory whose size depends on the batch.
   void release_memory_of_batch() {
     replicas_.wait();
     graphs_.drop(replicas_);
     for (replica& r : replicas_) r.release_memory_of_batch();
     copies_.release();
   }
-  /// Gives each device its part of some leaves, and their samples, and prepares its kernels for them. A library that measures its
-  /// algorithms needs memory for that moment; where there is too little, it gets the memory of the batch.
+  /// Gives each device its part of some leaves, and their samples, and prepares its kernels for them. A library needs memory
+  /// while it measures its algorithms; if there is too little, the memory of the batch is freed for it.
   void share_leaves(leaf_range all, purpose why, int processes) {
     const auto share = [&] {
       prepare(leaves_.batch().count, why, processes);
@@ -436,7 +436,7 @@ class cuda_engine {
     replicas_.wait_for_each_other();
   }
 
-  /// memory: see cuda_replica::pass_in.
+  /// Calls f(replica, pass) for each replica with leaves. memory: see cuda_replica::pass_in.
   template <class Work, class F>
   void for_each_replica(Work replica::* memory, F&& f) {
     sums_.outdate();
@@ -455,7 +455,7 @@ class cuda_engine {
   }
 
   bool launches_graphs() const { return uses_graphs_ && !nccl_; }
-  /// The step at hand, by itself.
+  /// Launches the current step by itself.
   void launch_step(const update_of_step& update) {
     for (replica& r : replicas_) r.batches.send();
     const auto enqueue = [&] { enqueue_step(update); };
@@ -465,7 +465,7 @@ class cuda_engine {
     graphs_.launch(replicas_, {leaves_.batch().count, first().batches.index(), 1, weighted, leaves_.batch().stored != nullptr},
                    enqueue);
   }
-  /// The steps that wait for others: in one launch, or one after the other if they are too few for it.
+  /// Launches the staged steps: in one launch, or one by one if there are fewer than a launch has.
   void launch_staged() {
     const int steps = std::exchange(staged_, 0), slot = first().batches.index();
     if (steps == 0) return;
@@ -508,7 +508,7 @@ class cuda_engine {
                        with.gradient.at(with.arrays[std::size_t(r.number)].data()), r.number == 0 ? sums : sums_grid{});
     if constexpr (last > 0) update_state();
   }
-  /// The arrays of a gradient on each device.
+  /// The arrays of a gradient on each device, its own and those of copies.
   typename gradient_copies<T>::arrays all_arrays(const global_gradient<T, cuda_device>& gradient) {
     typename gradient_copies<T>::arrays all;
     if (nccl_)

@@ -1,4 +1,4 @@
-// What each GPU of an engine has, whether it computes some leaves of a batch or some layers of a network.
+// The state of one GPU of an engine, whether it computes some leaves of a batch or some layers of a network.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace strata {
 
-/// Its arrays, and its part of the step at hand.
+/// The arrays of a GPU, and its part of the current step.
 template <class Program, class Backend>
 struct engine_device {
   using T = typename Program::value_type;
@@ -22,7 +22,7 @@ struct engine_device {
   using buffer = cuda_device::buffer<V>;
   static constexpr const auto& plan = plan_of<Program, Backend>;
 
-  /// What changes from step to step.
+  /// The values that change from step to step.
   struct numbers {
     update_numbers<T> update;
     std::int64_t step;                // see step_sums
@@ -40,7 +40,7 @@ struct engine_device {
   step_context<T, cuda_device> context;
   samples<T> batch;  // at addresses of the device
 
-  /// elements: of the weights; slot_elements: of all slots. ranges, begins: see cuda_update.
+  /// elements: the size of the weights; slot_elements: of all slots. ranges, begins: see cuda_update.
   engine_device(int replica, int index, long elements, long slot_elements, std::span<const parameter_range> ranges,
                 std::span<const long> begins = {})
       : number(replica),
@@ -61,7 +61,7 @@ struct engine_device {
   void clear(const buffer<V>& memory) const {
     machine::for_each_index(queue, long(memory.size()), machine::fill_with_zeros<V>{memory.data()});
   }
-  /// The numbers are there after wait().
+  /// Enqueues a copy to the host, which is complete after wait().
   template <class V>
   void read(const V* from, std::type_identity_t<std::span<V>> to) const {
     on.copy_to_host(queue, from, to);
@@ -72,12 +72,12 @@ struct engine_device {
   }
   void wait() const { on.wait(queue); }
 
-  /// there: at addresses of the device, in the places that `batches` has now.
+  /// there: the batch at addresses of the device, in the current slot of `batches`.
   void use_batch(const samples<T>& there) {
     batch = there;
     context.random_of_group = batches.numbers_on_device()->random;
   }
-  /// The batch brings the kernels of the step at hand their random numbers.
+  /// Writes the random generators of the kernels of the current step to the slot of the batch.
   void bring_random_numbers() {
     for (int g = 0; g < plan.group_count; ++g)
       batches.numbers().random[g] = context.random.fork(std::uint64_t(plan.groups[g].first));

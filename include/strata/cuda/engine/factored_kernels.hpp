@@ -14,7 +14,7 @@ template <class T, class Rule>
 struct follow_moments {
   parameter_range p;
   const update_numbers<T>* now;
-  const T* gradient;  // of the parameter, as the rule sees it
+  const T* gradient;  // of the parameter, with all modifiers applied
   T* moments;
   sample_mean<T> applied;
 
@@ -48,7 +48,7 @@ struct means_of_rows {
     to[matrix] = sum / double(p.rows);
   }
 };
-/// The second pass: directions in place of gradients.
+/// The second pass: replaces gradients by directions.
 template <class T, class Rule>
 struct propose_from_moments {
   parameter_range p;

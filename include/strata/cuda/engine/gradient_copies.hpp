@@ -35,7 +35,7 @@ class gradient_copies {
   static long copies_of(int leaves, int number, int devices) { return leaves - share_of(leaves, number, devices).size(); }
   void release() { memory_.clear(); }
 
-  /// On each device its own arrays, and places for copies of the others. free_graphs(): called before former places are freed.
+  /// For each device its own arrays, and addresses for copies of the others. free_graphs(): called before such memory is freed.
   template <class Device, class FreeGraphs>
   arrays places(const device_group<Device>& devices, const global_gradient<T, cuda_device>& gradient, FreeGraphs&& free_graphs) {
     memory_.resize(devices.size());

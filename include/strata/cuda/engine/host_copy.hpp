@@ -1,4 +1,4 @@
-// Numbers of GPUs that the host copies when it first asks for them.
+// Values of GPUs that are copied to the host when they are first read.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -17,9 +17,9 @@ class host_copy {
   explicit host_copy(std::size_t size = 0) : numbers_(size) {}
   void grow(std::size_t size) { numbers_.resize(std::max(numbers_.size(), size)); }
   void set_to_zero() { std::ranges::fill(numbers_, 0.0); }
-  /// The devices compute others.
+  /// Marks the copy as stale: the devices compute new values.
   void outdate() { is_current_ = false; }
-  /// copy(numbers): copies them from the devices, and waits for that. It is called if they have changed.
+  /// Returns the values. If they are stale, calls copy(numbers) first, which copies them from the devices and waits for that.
   template <class Copy>
   std::span<double> get(Copy&& copy) {
     if (!std::exchange(is_current_, true)) copy(std::span<double>(numbers_));

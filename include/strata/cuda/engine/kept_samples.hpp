@@ -11,7 +11,7 @@
 
 namespace strata {
 
-/// Of one device.
+/// The data set on one device.
 class kept_samples {
   cuda_device::buffer<std::byte> blocks_[stored_samples::most_blocks];
   stored_samples set_;  // at addresses of the device
@@ -19,7 +19,7 @@ class kept_samples {
  public:
   bool empty() const { return set_.count == 0; }
   std::size_t bytes() const { return empty() ? 0 : set_.bytes(); }
-  /// Waits until all is copied. Throws out_of_device_memory.
+  /// Copies the data set and waits for that. Throws out_of_device_memory.
   void keep(const cuda_device& on, const machine::queue& q, const stored_samples& set) {
     set_ = set;
     for (int k = 0; k < set.block_count; ++k) {
@@ -30,7 +30,7 @@ class kept_samples {
     on.wait(q);
   }
   bool mirrors() const { return set_.mirror_count > 0; }
-  /// The samples that to.stored names, which go to the arrays of `to`.
+  /// The batch of the samples with the indices to.stored, gathered into the arrays of `to`.
   template <class T>
   machine::stored_batch<T> batch(const samples<T>& to, long x_size, long target_size) const {
     const truth_rows<T>& truth = to.truths[0];
@@ -40,7 +40,7 @@ class kept_samples {
   }
 };
 
-/// Whether each device has room for the copies that all of these would keep there, in `part` of the memory that is free now.
+/// True if each device has room for the copies of all its group members in `part` of the memory that is free now.
 template <class Device>
 bool has_room_for_copies(const device_group<Device>& devices, const stored_samples& set, double part) {
   for (const Device& each : devices) {

@@ -1,4 +1,4 @@
-// The error of a GPU whose memory is too small also says what the GPU needs.
+// Adds the memory that a GPU needs to the error of a GPU whose memory is too small.
 #pragma once
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
@@ -38,8 +38,8 @@ void name_need_on_failure(F&& f, Need&& need) {
   }
 }
 
-/// The same where leaves.grow() has asked for the memory: after any error the next one asks again. If memory was too small,
-/// release() gives back what f() has got, so that there is room for smaller batches.
+/// name_need_on_failure for memory whose size leaves.grow() has returned: after any error, the next grow() returns it again. If
+/// memory was too small, release() frees the part that f() has allocated, so that there is room for smaller batches.
 template <class T, class F, class Release, class Need>
 void forget_on_failure(leaf_schedule<T>& leaves, F&& f, Release&& release, Need&& need) {
   try {
@@ -54,8 +54,8 @@ void forget_on_failure(leaf_schedule<T>& leaves, F&& f, Release&& release, Need&
   }
 }
 
-/// Calls f() until a library has had the memory to choose its algorithms. Where it lacks memory, it chooses after release(), and
-/// f() is called again: leaves.grow() then asks for the memory anew.
+/// Calls f() until a library has had the memory to choose its algorithms. If that is missing, calls release(), lets the library
+/// choose, and calls f() again, in which leaves.grow() returns all sizes again.
 template <class T, class F, class Release>
 void with_room_to_choose(leaf_schedule<T>& leaves, F&& f, Release&& release) {
   for (;;) {

@@ -13,8 +13,8 @@ namespace strata {
 
 namespace machine {
 
-/// The metrics M of one output with N predictions for each sample, as no_metrics describes them. They lie in a row in `to`, each
-/// in pairs of sums.
+/// The metrics M of one output with N predictions per sample, with the interface of no_metrics. `to` has their pairs of sums,
+/// metric after metric.
 template <class Loss, class T, long N, class... M>
 struct metrics_of_output {
   static constexpr int means = (int(!strata::detail::adds_several<M>) + ... + 0);
@@ -122,7 +122,7 @@ struct measuring : Kernel {
     }(typename output::metrics{});
   }
 };
-/// The same of a kernel that computes both directions at once.
+/// `measuring` for a kernel that computes both directions at once.
 template <class Program, class Kernel, int Output>
 struct measuring_at_once : measuring<Program, Kernel, Output> {
   using base = measuring<Program, Kernel, Output>;

@@ -16,7 +16,7 @@ class process_reduction<cuda_engine<Program>, C> : public reduction_through_host
   using T = typename Program::value_type;
   using through_host = reduction_through_host<engine_type, C>;
 
-  /// What each process tells the others before the first sum. The group is that of rank 0.
+  /// Sent by each process to all others before the first sum. The group is that of rank 0.
   struct introduction {
     int devices;
     machine::nccl_id group;

@@ -18,8 +18,8 @@
 namespace strata {
 
 namespace machine {
-/// Elements from `begin` on of the sum over the leaves of a device, one after the other in memory; it replaces those of the
-/// first. No leaves: zeros.
+/// Replaces elements from `begin` on of a device's first leaf by the sum over its leaves, which are one after the other in
+/// memory; by zeros if it has none.
 template <class T>
 struct sum_of_leaves {
   T* gradients;
@@ -35,9 +35,9 @@ struct sum_of_leaves {
 }  // namespace machine
 
 enum class nccl_event { wait_begins, waits, sums_fail, own_error };
-/// Called when this process begins to wait for sums, and then all the while: throws communication_error when it waits in vain,
-/// for example because another process has ended. Also called with the text of an error, before the sums end: an error of this
-/// process, or one of the sums, which another process may have caused; then it may throw a communication_error that says more.
+/// Called when this process begins to wait for sums, and repeatedly while it waits; throws communication_error if the wait is in
+/// vain, for example because another process has ended. Also called with the text of an error before the sums are aborted: an
+/// error of this process or of the sums, perhaps caused by another one; then it may throw a more precise communication_error.
 using nccl_watch = std::function<void(nccl_event, const std::string& error)>;
 
 /// The sums of one process.
@@ -54,10 +54,10 @@ class nccl_sums {
   nccl_watch watch_;
   long size_;            // trained elements
   int added_up_ = 0;     // buckets of this step whose sums have been enqueued
-  std::string failure_;  // after which there are no more sums
+  std::string failure_;  // if not empty, all later sums fail
 
  public:
-  /// Ranks from `first` on of `ranks` are the devices of this process. Returns when all ranks have joined.
+  /// The devices of this process are the ranks from `first` on of `ranks`. Returns when all ranks have joined.
   nccl_sums(std::span<const int> devices, const machine::nccl_id& group, int first, int ranks,
             std::vector<gradient_bucket> buckets, long size, nccl_watch watch)
       : buckets_(std::move(buckets)), watch_(std::move(watch)), size_(size) {
@@ -76,7 +76,7 @@ class nccl_sums {
       if (m.place) is_cut_short ? m.place->abort() : m.place->begin_to_leave();
   }
 
-  /// A step begins; gradients: of device i.
+  /// Begins a step. gradients: the array of device i.
   void begin(int i, T* gradients) {
     members_[std::size_t(i)].gradients = gradients, members_[std::size_t(i)].ready = 0;
     added_up_ = 0;
@@ -95,7 +95,7 @@ class nccl_sums {
   /// Work that is enqueued on `update` from now on begins after the sums of device i.
   void order_before(int i, const machine::queue& update) { machine::order(members_[std::size_t(i)].sums, update); }
 
-  /// Returns when the queue is done, which may wait for sums. Throws communication_error, and ends the sums, when they fail.
+  /// Blocks until the queue is done, which may wait for sums. If the sums fail, aborts them and throws communication_error.
   void wait(const machine::queue& q) {
     wait_until([&] {
       const bool ready = is_ready();

@@ -21,7 +21,7 @@ namespace strata {
 /// the same without graphs and with any kept_data_memory.
 struct cuda_options {
   std::vector<int> devices{0};  // strategies that are given GPUs set them
-  int leaves = 0;               // of a batch; 0: as many as its size says
+  int leaves = 0;               // of a batch; 0: depends on its size
   bool sums_by_nccl = false;    // what `fastest` sets
   bool graphs = true;           // whether a step is launched as a graph
   /// fit copies a data set to each device if the copies take up at most this part, 0 to 1, of the memory that is free then; 0:
@@ -48,13 +48,13 @@ struct gpu {
   operator cuda_options() const { return with({}); }
 };
 
-/// How gradients of several GPUs are added: those of leaves in the tree in which one device adds them, so that the bits do not
-/// depend on the number of GPUs and processes. They are copied from GPU to GPU, and through host memory between processes.
+/// Adds gradients of several GPUs leaf by leaf in the tree in which one device adds them, so that the bits do not depend on the
+/// number of GPUs and processes. They are copied from GPU to GPU, and through host memory between processes.
 struct deterministic {
   operator cuda_options() const { return {}; }
 };
-/// How gradients of several GPUs are added: as NCCL does it, while others are still being computed. Each training with as many
-/// GPUs of the same machines gives about the same numbers, but not the bits of one device.
+/// Adds gradients of several GPUs by NCCL, while others are still being computed. Two trainings on the same number of GPUs of the
+/// same machines give about the same values, but not the bits of one device.
 struct fastest {
   operator cuda_options() const { return {.sums_by_nccl = true}; }
 };
@@ -84,8 +84,8 @@ class gpus {
         if (indices_[i] == indices_[j]) throw_error({"gpus: device ", indices_[i], " is named twice"});
   }
 
-  /// Those of one of several workers. Where none are named, the workers of a machine divide its GPUs among themselves; but each
-  /// takes all that CUDA_VISIBLE_DEVICES names, if that is set.
+  /// The GPUs of one of several workers. If none are named, the workers of a machine divide its GPUs among themselves; but if
+  /// CUDA_VISIBLE_DEVICES is set, each worker takes all that it names.
   template <class Cluster>
   gpus of_worker(const Cluster& members) const {
     const int neighbours = members.local_size().value_or(1), count = machine::device_count();
@@ -97,8 +97,8 @@ class gpus {
     for (int i = share.begin; i < share.end; ++i) mine.indices_.push_back(i);
     return mine;
   }
-  /// One for each of `places`, such as those of a pipeline. Throws strata::error if other numbers of them are named, or if none
-  /// are named and this machine has fewer.
+  /// One GPU for each of `places`, such as those of a pipeline. Throws strata::error if another number of them is named, or if
+  /// none are named and this machine has fewer.
   cuda_options one_for_each_of(int places, cuda_options options) const {
     const int count = machine::device_count();
     if (indices_.empty() && count > 0 && count < places)

@@ -26,7 +26,7 @@ struct take_output_columns {
 };
 }  // namespace machine
 
-/// On the GPU of the first output. No work and no memory if all outputs are there.
+/// Lives on the GPU of the first output. Needs no work and no memory if all outputs are there.
 template <class Program, class Backend>
 class output_sums {
   using contents = place_contents<Program, Backend>;

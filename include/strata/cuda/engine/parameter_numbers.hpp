@@ -11,7 +11,7 @@
 namespace strata {
 
 namespace machine {
-/// Numbers in another order.
+/// Copies values into another order.
 struct reorder {
   const double* from;
   const int* places;  // of each number
@@ -20,7 +20,7 @@ struct reorder {
 };
 }  // namespace machine
 
-/// One for each parameter that trains, on one device.
+/// A value for each trained parameter, on one device.
 template <class Program, class Backend>
 class parameter_numbers {
   using contents = place_contents<Program, Backend>;
@@ -28,7 +28,7 @@ class parameter_numbers {
   cuda_device::buffer<double> numbers_;  // those of place 0 first, and so on; then the same in the order of the layout
   cuda_device::buffer<int> order_;
 
-  /// Of each parameter, in the order of the layout: its number if those of place 0 come first, and so on.
+  /// For each parameter, in the order of the layout: its position in the order by places.
   struct parameter_order {
     int at[count + 1] = {};
     int first[contents::places + 1] = {};  // of each place

@@ -4,7 +4,7 @@
 
 namespace strata::machine {
 
-/// What a regularizer adds to the loss.
+/// The penalty that a regularizer adds to the loss.
 template <class T>
 struct penalty_of_parameter {
   using value = double;

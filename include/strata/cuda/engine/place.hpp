@@ -28,12 +28,12 @@ struct cuda_place : engine_device<Program, Backend> {
         numbers_of_all(on, queue) {}
   /// The elements of the gradient of a leaf.
   long stride() const { return contents::arenas.trainable[number]; }
-  /// What the arenas of a place need.
+  /// The memory that the arenas of a place need.
   static std::vector<detail::memory_need> own_arenas(int number, int slot_count) {
     return {{long(sizeof(T)) * contents::arenas.size[number], "weights"},
             {long(sizeof(T)) * contents::arenas.trainable[number] * slot_count, "slots of the optimizer"}};
   }
-  /// In words: what a place on gpu(index) needs.
+  /// The memory that a place on gpu(index) needs, as text.
   static std::string needs_on(int index, const std::vector<detail::memory_need>& all) {
     return detail::text_of({"gpu(", index, ") needs ", detail::text_of_needs(all)});
   }

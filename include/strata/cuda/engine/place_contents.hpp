@@ -1,4 +1,4 @@
-// What each place of a split program has: groups of kernels, outputs, parameters, and the parts of a batch that they read.
+// The contents of each place of a split program: groups of kernels, outputs, parameters, and the parts of a batch it reads.
 #pragma once
 #include <strata/concepts/batch_source.hpp>
 #include <strata/network/parameter_ranges.hpp>
@@ -28,7 +28,7 @@ struct place_contents {
     return false;
   }();
 
-  /// Where the trained parameters of a place begin in the arena of the whole network.
+  /// The begins of the trained parameters of a place in the arena of the whole network.
   static std::vector<long> begins(int place) {
     std::vector<long> own;
     for (int s = 0; s < layout.count; ++s)

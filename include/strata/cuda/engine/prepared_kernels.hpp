@@ -1,4 +1,4 @@
-// What the kernels of a pass have prepared, by the number of samples and leaves that the pass computes.
+// The results of preparing the kernels of a pass, by the number of samples and leaves that the pass computes.
 #pragma once
 #include <algorithm>
 #include <memory>
@@ -18,7 +18,7 @@ class prepared_kernels {
   };
   using groups = std::vector<std::shared_ptr<const void>>;  // one of each group
 
-  /// Of each group, as step_context has it. Null: no pass of this size has been prepared.
+  /// The results for each group, as in step_context; null if no pass of this size has been prepared.
   const std::shared_ptr<const void>* find(const pass_size& size) const {
     const auto found = std::ranges::find(all_, size, &entry::size);
     return found == all_.end() ? nullptr : found->made.data();

@@ -54,13 +54,13 @@ struct cuda_replica : engine_device<Program, cuda> {
       : base(number, index, layout.size, layout.trainable * slot_count, trained.span()),
         statistics(on.template allocate<double>(sums_of_leaf::statistics)) {}
 
-  /// What the arenas need that every replica has.
+  /// The memory that the arenas of every replica need.
   static std::vector<detail::memory_need> arenas(long slot_count) {
     return {{long(sizeof(T)) * layout.size, "weights"},
             {long(sizeof(T)) * layout.trainable * slot_count, "slots of the optimizer"}};
   }
-  /// In words: what it needs for batches of `count` samples, of which it computes so many leaves and rows.
-  /// copied: the leaves of other GPUs whose gradients it gets copies of.
+  /// The memory that it needs for batches of `count` samples, of which it computes `leaves` leaves and `rows` rows, as text.
+  /// copied: the leaves of other GPUs whose gradients are copied to it.
   [[gnu::cold]] std::string needed(purpose why, int count, long leaves, int rows, long copied) const {
     const bool trains = why == purpose::training;
     const std::size_t activations = trains ? work<purpose::training>::size(rows, rows) : work<inferring>::size(rows, rows);
@@ -77,7 +77,7 @@ struct cuda_replica : engine_device<Program, cuda> {
                                             ": cuda_options{.kept_data_memory = 0} leaves it on the host"}));
   }
 
-  /// Gives back what grows with the batch.
+  /// Frees the memory whose size depends on the batch.
   void release_memory_of_batch() {
     this->wait();
     gradients = {}, sums = {}, all_sums = {}, training = {}, inference = {};
@@ -95,7 +95,7 @@ struct cuda_replica : engine_device<Program, cuda> {
   pass<Why> pass_in(work<Why>& memory, long first = 0) {
     return {context, memory, sums_of_leaf{gradients.data(), sums.data()}, batch, first};
   }
-  /// Before the passes over a batch, unless kernels have prepared for its size.
+  /// Prepares the kernels for the size of the batch, unless they are prepared already.
   void prepare_kernels(purpose why) {
     if constexpr (pass<purpose::training>::prepares || pass<inferring>::prepares) {
       if (own.size() == 0) return;
@@ -106,7 +106,7 @@ struct cuda_replica : engine_device<Program, cuda> {
       context.prepared = prepared.find(size);
     }
   }
-  /// Before each pass: makes the batch of the samples that the device keeps, or leaves that to the first kernel.
+  /// Before each pass: gathers the batch from the samples on the device, or leaves that to the first kernel.
   void gather() {
     context.forward_from_stored = nullptr;
     if (std::exchange(is_gathered, true)) return;

@@ -139,7 +139,7 @@ class cuda_split_engine {
         if (layout.slots[s].what.trainable)
           owner(s).write(part(from, k * layout.trainable + layout.slots[s].offset, s), slot(k, s));
   }
-  /// to: the mean of each element, at the places of the layout.
+  /// Writes the mean gradient to `to`, element by element, in the order of the layout.
   void read_gradient(const global_gradient<T, cuda_device>& from, std::span<T> to) const {
     using host = host_arithmetic<typename host_backend_of<Backend>::type>;
     for (const place& p : places_) {
@@ -224,7 +224,7 @@ class cuda_split_engine {
     return sums_.get(copy).data() + std::size_t(l) * sums_of_leaf::size;
   }
   void set_statistics(int, std::span<const double>) {}
-  /// Those of the place with the first output; other places have their own for the same leaves.
+  /// The gradients of the place with the first output; other places have their own for the same leaves.
   leaf_gradients<T, cuda_device> gradients() const { return leaves_.template gradients<cuda_device>(); }
   std::span<const double> penalties() {
     return penalties_.get([&](std::span<double> to) {
@@ -240,7 +240,7 @@ class cuda_split_engine {
   }
   void update_state() {}
 
-  /// Whether train_at_once can compute the step: unless an observer wants to see each kernel.
+  /// True if train_at_once can compute the step: not if an observer has to see each kernel.
   bool updates_at_once(const optimizer_type&) const { return !observer_; }
   /// The host waits for nothing but the copy of the batch before the last.
   template <class Reduction>
@@ -280,7 +280,7 @@ class cuda_split_engine {
   place& place_of(int stage) { return places_[table_type::place_of(stage)]; }
   static long padded_size(int s) { return detail::aligned_elements(layout.slots[s].what.extents.size()); }
 
-  // Of slot s of the layout: a parameter.
+  // For slot s of the layout: the place that has this parameter, and the address there.
   const place& owner(int s) const { return places_[arenas.slots[s].place]; }
   T* slot(int k, int s) const { return owner(s).slots.data() + k * owner(s).stride() + arenas.slots[s].offset; }
   template <class V>
@@ -288,7 +288,7 @@ class cuda_split_engine {
     return whole.subspan(std::size_t(begin), std::size_t(padded_size(s)));
   }
 
-  /// In words: what each place needs.
+  /// The memory that each place needs, as text.
   [[gnu::cold]] std::string needed(int leaves, int batch, purpose why) const {
     const bool trains = why == purpose::training;
     const int samples = micro_batches_.most_samples(batch);
@@ -333,7 +333,7 @@ class cuda_split_engine {
     prepared_.clear();
   }
 
-  /// Gives back what grows with the batch.
+  /// Frees the memory whose size depends on the batch.
   void release_memory_of_batch() {
     places_.wait();
     for (place& p : places_) {
@@ -458,7 +458,7 @@ class cuda_split_engine {
     if constexpr (layout.has_regularizers())
       for (place& p : places_) p.update.penalize(p.weights.data());
   }
-  /// On the GPU with the first output.
+  /// The penalties of all parameters, on the GPU with the first output.
   const double* penalties_of_all() const {
     places_.wait_for_each_other();
     return home().numbers_of_all.collect(home().queue, places_, [](const place& p) { return p.update.penalties(); });

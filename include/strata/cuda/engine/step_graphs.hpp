@@ -20,8 +20,8 @@ class step_graphs {
     bool operator==(const kind&) const = default;
   };
 
-  /// Launches what enqueue() enqueues on all queues, as a graph of the first that is captured once. Of more kinds than are kept,
-  /// the one that was launched the longest time ago is captured again.
+  /// Launches the work that enqueue() puts on all queues as a graph of the first queue, which is captured once. At most `most`
+  /// kinds are kept: the one whose last launch is the longest ago is dropped, and captured again if needed.
   template <class Device, class Enqueue>
   void launch(const device_group<Device>& devices, const kind& what, Enqueue&& enqueue) {
     auto graph = std::ranges::find(all_, what, &step_graph::what);
@@ -40,7 +40,7 @@ class step_graphs {
     std::rotate(graph, graph + 1, all_.end());
     devices.first_goes_first();
   }
-  /// Where they have addresses of memory that will be freed. Waits until the last one is done.
+  /// Drops the graphs because they refer to memory that will be freed. Waits until the last one is done.
   template <class Device>
   void drop(const device_group<Device>& devices) {
     if (all_.empty()) return;

@@ -1,4 +1,4 @@
-// Which transfers between the stages of a split program have been enqueued in a step, and the events that queues wait for.
+// The transfers between stages that have been enqueued in a step, and the events for which queues wait.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -22,7 +22,7 @@ class transfer_events {
     return most + 1;
   }();
 
-  /// Of some micro-batches after each other, for each transfer or stage.
+  /// The events of some consecutive micro-batches, for each transfer or stage.
   class event_rings {
     std::vector<machine::event> all_;
 
@@ -38,7 +38,7 @@ class transfer_events {
     std::ranges::fill(sent_, 0);
     std::ranges::fill(released_, 0);
   }
-  /// What `from` has been asked for by now sends a micro-batch.
+  /// Records that the work on `from` so far sends a micro-batch.
   void sent(int transfer, int number, const machine::queue& from, bool between_places) {
     if (between_places) sent_events_.at(transfer, number).record(from);
     ++sent_[transfer];
@@ -49,13 +49,13 @@ class transfer_events {
     if (between_places) sent_events_.at(transfer, number).hold(to);
     return true;
   }
-  /// When `on` has done what it has been asked for by now, a stage is done with a micro-batch.
+  /// Records that a stage is done with a micro-batch after the work on `on` so far.
   void release(int stage, int number, const machine::queue& on) {
     released_events_.at(stage, number).record(on);
     ++released_[stage];
   }
-  /// Makes `from` wait until a stage is done with the first `count` micro-batches. False: the work that ends its use of them has
-  /// not been enqueued.
+  /// Makes `from` wait until a stage is done with the first `count` micro-batches. Returns false if the work that uses them last
+  /// has not been enqueued.
   bool wait_for_release(int stage, int count, const machine::queue& from, bool between_places) {
     if (released_[stage] < count) return false;
     if (count > 0 && between_places) released_events_.at(stage, count - 1).hold(from);

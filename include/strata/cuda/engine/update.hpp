@@ -38,8 +38,8 @@ class cuda_update {
   bool has_penalties_ = false;
 
  public:
-  /// begins: where the parameters begin in the arena of the whole network, if this device has another one. Norms are sums over
-  /// pieces of that.
+  /// begins: the begins of the parameters in the arena of the whole network, if this device has another arena. The pieces of
+  /// norms are those of the whole arena.
   cuda_update(const cuda_device& on, const machine::queue& q, std::span<const parameter_range> ranges,
               std::span<const long> begins = {})
       : on_(on),
@@ -71,7 +71,7 @@ class cuda_update {
     on_.copy_to_device(queue_, std::span<const parameter_range>(ranges_), device_ranges_.data());
   }
 
-  /// The numbers of a step, where no one else has brought them to the device.
+  /// Uploads the values of a step, if they are not on the device already.
   void tell_numbers(const update_numbers<T>& now) { on_.copy_to_device(queue_, std::span(&now, 1), numbers_of_step_.data()); }
   const update_numbers<T>* told_numbers() const { return numbers_of_step_.data(); }
   /// The arrays of the gradients of the next runs, on this device.
@@ -81,7 +81,7 @@ class cuda_update {
     on_.copy_to_device(queue_, std::span<T* const>(known_arrays_), arrays_.data());
   }
 
-  /// The squares of the norms of the gradients as a rule sees them, one for each parameter, in memory of the device.
+  /// The squared norms of the gradients with regularizers, before clipping, one for each parameter, in memory of the device.
   struct squared_norms {
     const double* squares = nullptr;
     int count = 0;
@@ -95,12 +95,12 @@ class cuda_update {
     machine::for_each_index(queue_, ranges_.back().end, machine::store_mean<T>{unclipped});
     take_squares(0, unclipped.first_array);
   }
-  /// What take_norms has found.
+  /// The squared norms that take_norms has computed.
   const double* norms() const { return numbers(0); }
 
-  /// slots: `stride` elements each, one after the other. tell_arrays() has got the arrays of the gradient; the first is
-  /// overwritten. now: in memory of the device. also: what the last kernel does besides. norms: of the parameters of the whole
-  /// network, if this device has some of them only; then take_norms() has come before.
+  /// slots: `stride` elements each, one after the other. tell_arrays() has been called with the arrays of the gradient; the first
+  /// is overwritten. now: in memory of the device. also: a kernel that is launched along with the last one. norms_of_all: those
+  /// of the parameters of the whole network, if this device has only some; then take_norms() has been called before.
   template <class Optimizer, class Also>
   void run(const Optimizer& rules, const update_numbers<T>* now, const global_gradient<T, cuda_device>& gradient, T* weights,
            T* slots, long stride, const machine::grid<Also>& also, squared_norms norms_of_all = {}) {
@@ -161,7 +161,7 @@ class cuda_update {
   }
   machine::device_ranges ranges() const { return {device_ranges_.data(), int(ranges_.size())}; }
   double* numbers(int which) const { return numbers_.data() + std::size_t(which) * ranges_.size(); }
-  /// Of one array, or of two whose numbers follow each other.
+  /// Computes the squares of one array, or of two whose results are stored one after the other.
   void take_squares(int which, const T* first, const T* second = nullptr) {
     using squares = machine::squares_of_pieces<T>;
     const machine::norm_pieces pieces{ranges(), first_pieces_.data(), into_pieces_.data(), squares_of_pieces_.data()};

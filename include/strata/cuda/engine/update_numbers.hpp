@@ -1,4 +1,4 @@
-// The numbers of an update that change from step to step.
+// The values of an update that change from step to step.
 #pragma once
 #include <cstddef>
 #include <cstring>
@@ -7,8 +7,8 @@
 
 namespace strata {
 
-/// What changes from step to step: the rule of an optimizer, and weight_decay times the learning rate. Kernels read it in memory
-/// of the device, so that they can be launched again with other numbers.
+/// The values that change from step to step: the rule of an optimizer, and weight_decay times the learning rate. Kernels read
+/// them from memory of the device, so that a graph can be launched again with other values.
 template <class T>
 struct update_numbers {
   alignas(16) std::byte rule[192];

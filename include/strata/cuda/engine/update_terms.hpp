@@ -1,4 +1,4 @@
-// What each element of an update reads: its parameter, and its gradient as the rule of the optimizer sees it.
+// The operands of each element of an update: its parameter, and its gradient with all modifiers applied.
 #pragma once
 #include <strata/cuda/engine/update_numbers.hpp>
 #include <strata/cuda/machine/device.hpp>
@@ -43,7 +43,7 @@ struct tree_of_arrays {
   }
 };
 
-/// What is the same for all elements of an update.
+/// The operands that are the same for all elements of an update.
 template <class T>
 struct update_terms {
   device_ranges ranges;
@@ -62,7 +62,7 @@ struct update_terms {
     if (factors) m.clip_factor = T(factors[k]);
     return m;
   }
-  /// The gradient of element i of parameter k as the rule sees it.
+  /// The gradient of element i of parameter k, with all modifiers applied.
   constexpr reduced_gradient<T> gradient(long i, int k) const {
     const gradient_modifiers<T> m = modifiers(k);
     const reduced_gradient<T> whole = mean.of(sum(i));
@@ -71,7 +71,7 @@ struct update_terms {
   constexpr void decay(long i) const { weights[i] -= strata::detail::product(weights[i], now->weight_decay); }
 };
 
-/// Stores the gradient as the rule sees it in the first array: for its norms, and for a factored_rule.
+/// Stores the gradient with all modifiers applied in the first array: for its norms, and for a factored_rule.
 template <class T>
 struct store_mean {
   update_terms<T> of;

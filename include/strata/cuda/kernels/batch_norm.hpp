@@ -34,7 +34,7 @@ struct collect_sums {
   }
 };
 
-/// What all pixels of a channel have in common.
+/// The terms that all pixels of a channel have in common.
 template <class T>
 struct channel_terms {
   T mean, inverse_deviation;
@@ -61,7 +61,7 @@ struct prepare_forward {
   channel_terms<T>* to;
   constexpr void operator()(long c) const { to[c] = {T(of.mean(int(c))), T(of.inverse_deviation(int(c))), T{}, T{}, T{}}; }
 };
-/// With the moving statistics.
+/// The terms for inference, from the moving statistics.
 template <batch_norm_settings S, class T>
 struct prepare_inference {
   const T *mean, *variance;
@@ -70,8 +70,8 @@ struct prepare_inference {
     to[c] = {mean[c], T(1 / std::sqrt(double(variance[c]) + S.epsilon.value())), T{}, T{}, T{}};
   }
 };
-/// What backward needs of each channel and, after it, the gradients of gamma and beta, leaf by leaf. These are the sums of g z
-/// and of g, where z is the normalized x: they follow from those that collect_backward has stored.
+/// The terms that backward needs of each channel and, after them, the gradients of gamma and beta, leaf by leaf. These are the
+/// sums of g z and of g, where z is the normalized x, computed from the sums that collect_backward has stored.
 template <batch_norm_settings S, class T, int C>
 struct prepare_backward {
   moments_of_batch<S, T, C> of;
@@ -145,8 +145,8 @@ struct move_statistics {
   }
 };
 
-/// What training and frozen layers share. A: the activation that follows, or linear. X, Y: an element of x, and of y. It computes
-/// with its numbers, so that it has narrow arrays only where another kernel rounds.
+/// The common part of training and frozen layers. A: the activation that follows, or linear. X, Y: the type of an element of x,
+/// and of y. It does not round by itself, so its arrays are narrow only if another kernel rounds.
 template <batch_norm_settings S, class A, class P, shape In, class X, class Y>
 struct batch_norm_in_any_use : kernel_defaults {
   using T = typename P::value_type;

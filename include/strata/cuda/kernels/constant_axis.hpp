@@ -4,13 +4,13 @@
 
 namespace strata::machine {
 
-/// The numbers of a window_axis, each a constant. Device code has no address of a constexpr object: where it needs one, as in a
-/// call of a member function, nvcc compiles a trap instead and says nothing.
+/// The members of a window_axis as constants. Device code cannot take the address of a constexpr object: where it needs one, as
+/// in a call of a member function, nvcc compiles a trap instead, without a warning.
 template <window_axis Axis>
 struct constant_axis {
   static constexpr int in = Axis.in, kernel = Axis.kernel, stride = Axis.stride, dilation = Axis.dilation, out = Axis.out(),
                        padding = Axis.padding();
-  /// Whether no window reaches over an edge.
+  /// True if no window extends beyond an edge.
   static constexpr bool stays_inside = padding == 0 && (out - 1) * stride + (kernel - 1) * dilation < in;
   /// The element under the first tap of window i; negative in the padding.
   static constexpr int begin(int i) { return i * stride - padding; }

@@ -6,7 +6,7 @@
 
 namespace strata::machine {
 
-/// To each element of the small images.
+/// Computes each element of the small images.
 template <class S, class T, class From, class Store>
 struct to_small_images_in_groups {
   From large;
@@ -24,7 +24,7 @@ struct to_small_images_in_groups {
     to.store(i, sum);
   }
 };
-/// To each element of the large images.
+/// Computes each element of the large images.
 template <class S, class T, class From, class Store>
 struct to_large_images_in_groups {
   From small;

@@ -1,4 +1,4 @@
-// Which kernels compute a convolution, forward and backward.
+// Selects the kernels that compute a convolution, forward and backward.
 #pragma once
 #include <algorithm>
 #include <strata/cuda/kernels/conv2d_in_groups.hpp>
@@ -22,8 +22,7 @@ struct activated_with_bias {
   }
 };
 
-/// A product that makes images out of others, of which an image has rows_of_image rows. Large leaves may keep images in shared
-/// memory.
+/// Launches a product whose result are images, each of rows_of_image rows. Large leaves may keep images in shared memory.
 template <class Product>
 void compute_images(const queue& q, rows_of_leaves samples, const Product& product) {
   if constexpr (keeps_images<Product>)
@@ -61,8 +60,8 @@ constexpr int scratch_of_convolution() {
     return 0;
 }
 
-/// Calls compute(count) for groups of leaves, from of_kernel.first_leaf on, whose parts have room in `scratch` together, and adds
-/// up their parts.
+/// Calls compute(count) for groups of leaves, from of_kernel.first_leaf on, as many at a time as have room for their parts in
+/// `scratch`, and adds up their parts.
 template <class KernelGradient, class T, class Compute>
 void for_groups_of_leaves(const queue& q, KernelGradient& of_kernel, product_parts parts, int at_once, T* scratch,
                           const Compute& compute) {
@@ -74,8 +73,8 @@ void for_groups_of_leaves(const queue& q, KernelGradient& of_kernel, product_par
   }
 }
 
-/// How the samples of a leaf are divided among blocks that keep images: few of them have enough work for a block, and many parts
-/// are long to add up.
+/// How the samples of a leaf are divided among blocks that keep images: a few samples are enough work for a block, and adding up
+/// many parts takes long.
 struct samples_of_blocks {
   int most, least_parts;
 };

@@ -10,12 +10,12 @@
 
 namespace strata::machine {
 
-/// Whether the products of a convolution are those of tensor cores. Of fewer channels most of an instruction would be zeros.
+/// True if the products of a convolution run on tensor cores. With fewer channels most of an instruction would be zeros.
 template <class S, class P>
 inline constexpr bool convolves_on_tensor_cores =
     is_on_tensor_cores<P> && S::channels % 4 == 0 && S::filters % 4 == 0 && S::channels >= 16 && S::filters >= 16;
 
-/// What products have in common that make images out of others, a row for each pixel.
+/// The common part of products whose result are images, a row for each pixel.
 template <class S, class P, class From, class Store, int Columns, int Terms>
 struct product_of_images {
   using precision = P;
@@ -34,7 +34,7 @@ struct product_of_images {
   STRATA_DEVICE void store_four(long, int m, int n, const four<T>& sums) const { to.store_four(long{m} * Columns + n, sums); }
 };
 
-/// To each pixel of the small images: y = window * kernel. One group.
+/// Computes each pixel of the small images: y = window * kernel. For one group.
 template <class S, class P, class From, class Store>
 struct to_small_images : product_of_images<S, P, From, Store, S::filters, S::taps * S::channels> {
   using T = typename P::value_type;
@@ -55,7 +55,7 @@ struct to_small_images : product_of_images<S, P, From, Store, S::filters, S::tap
   }
   STRATA_DEVICE four<T> b_four(long, int k, int n) const { return load_four(this->w, k * S::filters + n); }
 };
-/// To each pixel of the large images, from all windows that have it. One group.
+/// Computes each pixel of the large images, from all windows that cover it. For one group.
 template <class S, class P, class From, class Store>
 struct to_large_images : product_of_images<S, P, From, Store, S::channels, S::taps * S::filters> {
   using T = typename P::value_type;

@@ -12,8 +12,8 @@ namespace strata {
 
 namespace machine {
 
-/// Of the forward product. A narrow layer has all outputs of a sample in one tile, so that a number of the input is read once. A
-/// layer with many inputs has smaller tiles: a block takes long there, and a small batch should have more than a few blocks.
+/// The tile of the forward product. A narrow layer has all outputs of a sample in one tile, so that each input element is read
+/// once. A layer with many inputs has smaller tiles: a block takes long, and a small batch should have more than a few blocks.
 template <int Inputs, int Outputs>
 struct tile_of_outputs_at {
   using type = product_tile<16, 16>;
@@ -57,8 +57,8 @@ struct dense_forward {
   }
 };
 
-/// The same where the input is a batch that the device makes: each number is stored when it is read, and the truth with the first
-/// one of a sample.
+/// dense_forward for a batch that is gathered on the device: each element is stored when it is read, and the truth with the first
+/// element of a sample.
 template <class A, class P, int K, int N, class Y>
 struct dense_forward_of_stored : dense_forward<A, P, K, N, typename P::value_type, Y> {
   using T = typename P::value_type;
@@ -93,7 +93,7 @@ struct dense_input_gradient {
   STRATA_DEVICE void store_four(long, int m, int n, const four<T>& sums) const { dx.store_four(long{m} * K + n, sums); }
 };
 
-/// Of the weights and, as one more row of the product, of the bias: its input is 1.
+/// The gradient of the weights and, as one more row of the product, of the bias: its input is 1.
 template <class Dz, class P, int K, int N, bool Bias, class X, class Tile>
 struct dense_weight_gradient {
   using precision = P;
@@ -117,7 +117,7 @@ struct dense_weight_gradient {
   STRATA_DEVICE auto b_four(long leaf, int k, int n) const { return dz.four_at((samples.begin(leaf) + k) * N + n); }
 };
 
-/// Whether a dense layer is large enough for tensor cores, where each leaf has enough rows (fills_tiles).
+/// True if a dense layer is large enough for tensor cores, provided that each leaf has enough rows (fills_tiles).
 template <class P, int K, int N>
 inline constexpr bool dense_on_tensor_cores = is_on_tensor_cores<P> && K % 4 == 0 && N % 4 == 0 && K >= 64 && N >= 32;
 
@@ -187,7 +187,7 @@ struct dense_kernel : kernel_defaults {
   static constexpr int scratch_per_sample = products::scratch_per_sample;
 
   static void forward(queue q, const operands<T>& o) { products::template forward<A, Y>(q, o); }
-  /// Whether one block reads all numbers of a sample, so that each is made once.
+  /// True if one block reads all elements of a sample, so that each is gathered once.
   static constexpr bool makes_its_input = N <= tile_of_outputs<K, N>::columns;
   /// forward, of samples that are not mirrored: makes them, too.
   static void forward_of_stored(queue q, const operands<T>& o, const stored_batch<T>& batch)

@@ -17,10 +17,10 @@ struct look_up {
   constexpr void operator()(long i) const { y[i] = table[long(indices[i / Width]) * Width + i % Width]; }
 };
 
-/// The gradient of a table, for each leaf. Of n blocks, a power of two, block b owns the rows b, b + n, b + 2n... It looks
-/// through all indices of the leaf, some at a time: lists in shared memory which of them name rows of its own, in the order of
-/// the samples, and then adds those rows of dy, each thread in a column of its own. So one thread adds up an element, sample
-/// after sample, and the bits do not depend on the number of blocks. docs/decisions/cuda/blocks_own_rows_of_a_table.md
+/// The gradient of a table, for each leaf. Of n blocks, a power of two, block b owns the rows b, b + n, b + 2n... It scans all
+/// indices of the leaf in chunks: it lists those that refer to its own rows in shared memory, in the order of the samples, and
+/// then adds these rows of dy, each thread in a column of its own. So one thread adds up an element, sample by sample, and the
+/// bits do not depend on the number of blocks. docs/decisions/cuda/blocks_own_rows_of_a_table.md
 template <class T, int Width>
 struct look_up_gradient {
   static constexpr int threads = 128, per_thread = 8, chunk = threads * per_thread;  // of indices, between two barriers
@@ -28,7 +28,7 @@ struct look_up_gradient {
   static constexpr int columns = Width < threads ? int(std::bit_ceil(unsigned(Width))) : threads;
   static constexpr int groups = threads / columns;               // of threads; row r of a block belongs to group r % groups
   static constexpr int parts = (Width + columns - 1) / columns;  // of the table, each of which has blocks of its own
-  /// These keep the memory busy. Each block looks through all indices, so with more of them less is gained than lost.
+  /// The number of blocks that keeps the memory busy. Each block scans all indices, so more of them cost more than they gain.
   static constexpr long enough_blocks = 512;
   static_assert(per_thread * 8 <= 64 && threads < 1 << 8, "the counts of a thread are bytes of one word");
   struct shared {
@@ -84,9 +84,9 @@ struct look_up_gradient {
   }
 
  private:
-  /// Lists those of the indices [first, first + chunk), or up to `end`, that name rows of this block: the row, counted in the
-  /// block, and the place in the chunk. Returns how many they are. Index number j of each thread is counted in byte j of a word,
-  /// so that one sum over the threads says where each of them goes in the list.
+  /// Lists those of the indices [first, first + chunk), or up to `end`, that refer to rows of this block: the row, counted within
+  /// the block, and the position in the chunk. Returns their number. Index j of each thread is counted in byte j of a word, so
+  /// that one sum over the threads gives each its position in the list.
   STRATA_DEVICE int list_own(const lane& l, shared& memory, long first, long end, int own) const {
     int found[per_thread];
     std::uint64_t mine = 0;

@@ -1,4 +1,4 @@
-// What kernels of all operations share: which samples a leaf has, how a gradient is stored, and slopes of fused activations.
+// Helpers of all kernels: the samples of a leaf, how a gradient is stored, and slopes of fused activations.
 #pragma once
 #include <algorithm>
 #include <strata/cuda/machine/device.hpp>
@@ -51,7 +51,7 @@ constexpr const Y* output_gradient_of(const operands<T>& o) {
   return array_of<const Y>(o.dy);
 }
 
-/// Where the gradient of one input or parameter goes. The stride is from leaf to leaf; 0 for inputs, which leaves do not share.
+/// The address of the gradient of one input or parameter. The stride is from leaf to leaf; 0 for inputs, as leaves share none.
 template <class T, class Element = T>
 struct gradient_place {
   Element* to;

@@ -35,7 +35,7 @@ struct put_filters_last {
   long leaf, rows, filters;
   constexpr void operator()(long i) const { to.store(leaf, i, float(from[i % filters * rows + i / filters])); }
 };
-/// What cuDNN has computed of the gradient of an input.
+/// Converts the gradient of an input that cuDNN has computed.
 template <class From, class X>
 struct take_gradient {
   const From* from;
@@ -49,7 +49,7 @@ struct convolution_calls {
   std::optional<library_convolution> forward, input_gradient, kernel_gradient;
 };
 
-/// What a call does for a number of samples and leaves.
+/// The calls for a number of samples and leaves.
 struct prepared_convolution {
   int full_leaves = 0, leaves = 0;
   long capacity = 0, rest = 0;  // samples of a full leaf, and of the one that has fewer
@@ -67,7 +67,7 @@ struct prepared_convolution {
   }
 };
 
-/// As convolution_kernel, which computes where leaves are small or the library has no plan.
+/// Falls back to convolution_kernel if leaves are small or the library has no plan.
 ///
 /// In bfloat16, x is rounded once and kept for backward, unless it is narrow, and the library rounds what it has computed.
 /// scratch: the kernel as cuDNN has it | its gradient | workspace of the library | outputs, of the library or before the
@@ -93,9 +93,9 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In, X, Y> {
   using element = std::conditional_t<halves, bfloat16, float>;                                // of the arrays of the library
   static constexpr int array_size(int elements) { return halves ? elements / 2 : elements; }  // in floats
   static constexpr int at_gradient = padded(array_size(kernel_size)), at_workspace = 2 * at_gradient;
-  /// Whether dz is computed before the library reads it; otherwise it is dy.
+  /// True if dz is computed before the library reads it; otherwise the library reads dy.
   static constexpr bool computes_dz = !is_linear || (halves && !y_is_narrow);
-  /// Of a sample: outputs before the activation, or dz; and rounded x, or the gradient of the input.
+  /// Sizes per sample: of outputs before the activation, or dz; and of rounded x, or the gradient of the input.
   static constexpr int z_size = computes_dz ? array_size(out_size) : 0, x_size = x_is_narrow ? 0 : array_size(in_size);
   static constexpr int saved = halves ? x_size : 0;
   static constexpr int scratch = std::max(at_workspace + floats_for_workspace(dnn_workspace), ours::scratch);
@@ -188,7 +188,7 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In, X, Y> {
     for_each_index(q, kernel_size, put_filters_first<P, element>{o.w[0], to, rows, filters});
     return to;
   }
-  /// rounded_x: where rounded x goes.
+  /// rounded_x: the buffer for rounded x.
   static void run(const queue& q, const operands<float>& o, float* rounded_x) {
     const auto* const how = static_cast<const prepared_convolution*>(o.prepared);
     if (!how) return ours::forward(q, o);

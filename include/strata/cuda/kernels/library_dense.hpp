@@ -25,13 +25,13 @@ struct dense_products {
   std::optional<library_product> forward, input_gradient, weight_gradient;
 };
 
-/// What a call does for a number of samples and leaves.
+/// The products for a number of samples and leaves.
 struct prepared_dense {
   std::vector<dense_products> parts;
   int first_empty_leaf = 0, leaves = 0;
   blas_epilogue forward = blas_epilogue::none, backward = blas_epilogue::none;
 
-  /// Whether there are products for the gradients that are wanted. The library cannot add to the gradient of a bias.
+  /// True if there are products for all requested gradients. The library cannot add to the gradient of a bias.
   bool computes(const operands<float>& o) const {
     const bool sums_bias = backward == blas_epilogue::bias_gradient;
     return std::ranges::all_of(parts, [&](const dense_products& part) {
@@ -40,7 +40,7 @@ struct prepared_dense {
   }
 };
 
-/// As dense_kernel, which computes where leaves are small or the library has no algorithm.
+/// Falls back to dense_kernel if leaves are small or the library has no algorithm.
 ///
 /// In bfloat16, x is rounded once and kept for backward, unless it is narrow. If y is narrow, the library adds the bias as
 /// rounded. scratch: rounded weights and bias | workspace of the library | rounded x (in inference) or dz.
@@ -60,7 +60,7 @@ struct library_dense_kernel : dense_kernel<S, A, P, In, X, Y> {
   static constexpr int weights = halves ? ((K + S.bias) * (z_row / 2) + 15) / 16 * 16 : 0;
   static constexpr int saved = halves && !x_is_narrow ? x_row / 2 : 0;
   static constexpr int scratch = weights + floats_for_workspace(blas_workspace);
-  /// Whether dz is computed before the library reads it; otherwise it is dy.
+  /// True if dz is computed before the library reads it; otherwise the library reads dy.
   static constexpr bool computes_dz = !is_linear || (halves && !y_is_narrow);
   static constexpr int dz_of_sample = halves ? z_row / 2 : N, x_of_sample = halves && !x_is_narrow ? x_row / 2 : 0;
   static constexpr int scratch_per_sample = std::max({ours::scratch_per_sample, x_of_sample, computes_dz ? dz_of_sample : 0});
@@ -169,7 +169,7 @@ struct library_dense_kernel : dense_kernel<S, A, P, In, X, Y> {
     for_each_index(q, (how.leaves - how.first_empty_leaf) * size, clear_gradients{to, how.first_empty_leaf, size});
   }
 
-  /// rounded_x: where rounded x goes.
+  /// rounded_x: the buffer for rounded x.
   static void run(const queue& q, const operands<float>& o, float* rounded_x) {
     const auto* const how = static_cast<const prepared_dense*>(o.prepared);
     if (!how) return ours::forward(q, o);
@@ -195,7 +195,7 @@ struct library_dense_kernel : dense_kernel<S, A, P, In, X, Y> {
   static blas_matrix of_weights(const operands<float>& o, bool transposed) {
     return {transposed, halves ? z_row : N, 0, halves ? 64 : alignment_of(o.w[0])};
   }
-  /// Rows of samples, the first of them at `at`, whose elements have so many bytes.
+  /// Row-major matrix of samples, the first at `at`; `bytes` is the element size.
   static blas_matrix of_rows(const dense_products& part, const void* at, long columns, long bytes = 4) {
     return {false, columns, stride(part, part.capacity * columns),
             alignment_after(bytes * part.capacity * columns, alignment_of(at))};

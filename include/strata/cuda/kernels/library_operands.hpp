@@ -1,4 +1,4 @@
-// What kernels do before and after a library: factors are rounded, outputs finished, gradients of leaves without samples cleared.
+// Kernels before and after a library call: round factors, finish outputs, clear gradients of leaves without samples.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -46,7 +46,7 @@ struct store_elements {
   float* to;
   constexpr void operator()(long i) const { to[i] = from[i]; }
 };
-/// What the library has left to do: bias (null: none) and activation. from: what it has computed, perhaps where y is.
+/// The work that the library leaves: bias (null: none) and activation. from: its results, perhaps at the address of y.
 template <class A, class From, class Y>
 struct finish_outputs {
   const From* from;

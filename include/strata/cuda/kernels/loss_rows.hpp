@@ -1,5 +1,5 @@
 // Computes losses row by row. Short rows are computed by one thread each, and one block adds up those of a leaf. Long rows are
-// computed by one block each, whose threads read neighbouring numbers, and another kernel adds up their losses.
+// computed by one block each, whose threads read neighbouring elements, and another kernel adds up their losses.
 #pragma once
 #include <strata/base/rounded.hpp>
 #include <strata/cuda/kernels/gradients.hpp>
@@ -8,10 +8,10 @@
 
 namespace strata::machine {
 
-/// How many numbers a long row may have for its leaf: its loss, and its metrics that are means. With more, rows are computed as
-/// short ones.
+/// The largest number of sums that a long row may contribute to its leaf: its loss, and its metrics that are means. Rows with
+/// more are computed as short ones.
 inline constexpr int most_sums_of_row = 8;
-/// Elements of scratch memory for each sample, for these numbers.
+/// Elements of scratch memory for each sample, for these sums.
 template <class T>
 constexpr int scratch_of_row(int N) {
   return is_long_row(N) ? most_sums_of_row * int(sizeof(double) / sizeof(T)) : 0;
@@ -96,10 +96,10 @@ struct gradient_of_row {
   }
 };
 
-/// y and, unless o.loss is null, the sums of the leaves. Members of Loss:
-///   `T`, `row_size`         the type of a number, and how many a sample has
-///   `forward(row, n)`       stores y of sample n, which may be where x is; returns its loss, weighted, to the first thread of
-///   the row `gradient(row, n, dx)`  stores the gradient of sample n
+/// Computes y and, unless o.loss is null, the sums of the leaves. Members of Loss:
+///   `T`, `row_size`         the element type, and the number of elements of a sample
+///   `forward(row, n)`       stores y of sample n, perhaps in place of x; the first thread of the row gets its weighted loss
+///   `gradient(row, n, dx)`  stores the gradient of sample n
 template <class Loss, class T, class Metrics>
 void compute_loss(const queue& q, const operands<T>& o, const Loss& loss, const Metrics& metrics) {
   const auto rows = rows_of_leaves::of(o);

@@ -6,23 +6,23 @@ namespace strata::machine {
 
 /// The metrics that a kernel computes along with a loss: none. cuda/engine/metrics.hpp has those of a program.
 struct no_metrics {
-  /// How many metrics are means over samples.
+  /// The number of metrics that are means over samples.
   static constexpr int means = 0;
-  /// Adds what each of them says of sample n, whose prediction has been stored, to sums[0], sums[1]... `row`: the threads that
-  /// compute it, of which the first one gets the sums.
+  /// Adds each metric of sample n, whose prediction has been stored, to sums[0], sums[1]... `row`: the threads that compute it,
+  /// of which the first one has the sums.
   template <class Row>
   STRATA_DEVICE void measure(const Row& /*row*/, long /*n*/, double* /*sums*/) const {}
   /// Stores these sums, over `count` samples.
   constexpr void store(long /*leaf*/, long /*count*/, const double*) const {}
-  /// Metrics that are no means: one thread adds up the samples [begin, begin + count), and stores the result.
+  /// For metrics that are not means: one thread adds up the samples [begin, begin + count), and stores the result.
   static constexpr bool has_others = false;
   constexpr void store_others(long /*leaf*/, long /*begin*/, long /*count*/) const {}
 };
 
-/// Where (sum, count) of the loss and the metrics of each leaf go: a call has all samples of its leaves.
+/// The addresses of (sum, count) of the loss and the metrics of each leaf: a call has all samples of its leaves.
 template <class Metrics>
 struct sums_of_leaves {
-  /// Of the loss, and of the metrics that are means.
+  /// The number of sums: of the loss, and of the metrics that are means.
   static constexpr int size = 1 + Metrics::means;
   using totals = double[size];
   double* loss;

@@ -18,7 +18,7 @@ namespace strata {
 
 namespace machine {
 
-/// Whether a loss is a crossentropy of classes that takes the softmax of its predictions.
+/// True if a loss is a crossentropy of classes that applies softmax to its predictions.
 template <class L>
 inline constexpr bool is_crossentropy_of_logits = false;
 template <class... Options>
@@ -28,14 +28,14 @@ template <class... Options>
 inline constexpr bool is_crossentropy_of_logits<categorical_crossentropy<Options...>> =
     categorical_crossentropy<Options...>::settings.from_logits;
 
-/// Whether the loss of a sample is a sum or a mean over its elements. Then each element is computed by itself, as a sample of one
-/// element.
+/// True if the loss of a sample is a sum or a mean over its elements. Then each element is computed by itself, like a sample of
+/// one element.
 template <class L>
 inline constexpr bool is_loss_of_elements = loss_function<L> && requires {
   requires L::labels == label_kind::dense;
 } && (std::is_base_of_v<strata::detail::any_element_wise, L> || requires { requires L::is_mean_of_elements; });
 
-/// What the sum over its elements is divided by.
+/// The divisor of the sum over the elements.
 template <class L, class T>
 constexpr T divisor_of_elements(int count) {
   if constexpr (std::is_base_of_v<strata::detail::any_element_wise, L>)

@@ -72,7 +72,7 @@ struct spread_to_winner {
       }
   }
 };
-/// An element asks all windows over it.
+/// Each element gathers from all windows over it.
 template <class Windows, class T, shape In>
 struct gather_from_winners {
   const T *x, *dy;

@@ -1,4 +1,4 @@
-// What computes a row: one thread, or the threads of a block together. Functions of rows are written once for both.
+// The threads of a row: one, or those of a block together. Functions of rows are written once for both.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -9,7 +9,7 @@ namespace strata::machine {
 
 /// One thread, which computes a row alone.
 struct row_by_thread {
-  /// Whether the caller is the only thread, or the one that speaks for all.
+  /// True for the only thread of the row, or for the one that acts for all.
   constexpr bool is_first() const { return true; }
   /// Waits until all threads of the row have called it; what they have stored can be read then.
   STRATA_DEVICE void wait_for_all() const {}
@@ -82,7 +82,7 @@ class row_by_block {
   const lane& lane_;
   memory& shared_;
 
-  /// What `choose` chooses of the values of all threads.
+  /// Reduces the values of all threads with `choose`, which returns one of two values.
   template <class V, class Choose>
   STRATA_DEVICE V chosen(V (&of_threads)[Threads], V mine, const Choose& choose) const {
     of_threads[lane_.thread()] = mine;
@@ -98,7 +98,7 @@ class row_by_block {
   }
 };
 
-/// Whether a row of N numbers is long: one thread would read it number by number, at addresses far from those of others.
+/// True if a row of N elements is long: a single thread would read it element by element, far from the reads of other threads.
 constexpr bool is_long_row(int N) { return N > 64; }
 
 namespace detail {
@@ -117,7 +117,7 @@ struct rows_by_blocks {
 };
 }  // namespace detail
 
-/// Calls item(row, n) for each row n below `count` of N numbers, each of which has a thread or, if it is long, a block.
+/// Calls item(row, n) for each row n < count of N elements, with a thread for each row or, if rows are long, a block.
 template <class T, int N, class Item>
 void for_each_row(const queue& q, long count, const Item& item) {
   if constexpr (is_long_row(N))

@@ -1,4 +1,4 @@
-// Operations on a GPU that look at a row along the last axis, one block per row: softmax and layer normalization.
+// Operations on a GPU over rows along the last axis, one block per row: softmax and layer normalization.
 #pragma once
 #include <cmath>
 #include <cstddef>
@@ -46,7 +46,7 @@ struct softmax_gradient_rows {
   }
 };
 
-/// Of a row, kept for backward.
+/// The moments of a row, kept for backward.
 template <class T>
 struct row_moments {
   T mean, inverse_deviation;

@@ -23,9 +23,9 @@ struct pixel {
   constexpr bool is_inside() const { return unsigned(row) < unsigned(Rows) && unsigned(column) < unsigned(Columns); }
 };
 
-/// An element of images with so many channels, or 0 for a pixel that is not inside: of an array or, where `from` has a function
-/// at(pixel, is_inside, channel), what it says. An element is read in any case: without a branch around it, a thread need not
-/// wait for one before it asks for the next.
+/// An element of images with `Channels` channels, or 0 for a pixel that is not inside. `from` is an array, or has a function
+/// at(pixel, is_inside, channel). An array is read in any case: without a branch around it, a thread need not wait for one load
+/// before it issues the next.
 template <int Channels, class From, class Pixel>
 constexpr auto element_or_zero(const From& from, Pixel at, bool is_inside, int channel) {
   if constexpr (requires { from.at(at, is_inside, channel); }) {
@@ -39,7 +39,7 @@ template <int Channels, class From, class Pixel>
 constexpr auto element_of(const From& from, Pixel at, int channel) {
   return element_or_zero<Channels>(from, at, true, channel);
 }
-/// The same for the channels `channel` to channel + 3, where `channel` and Channels are multiples of 4.
+/// element_or_zero for the channels `channel` to channel + 3, where `channel` and Channels are multiples of 4.
 template <int Channels, class From, class Pixel>
 STRATA_DEVICE auto four_or_zeros(const From& from, Pixel at, bool is_inside, int channel) {
   if constexpr (requires { from.four_at(at, is_inside, channel); }) {
@@ -60,7 +60,7 @@ struct sliding {
   static constexpr int taps = down::kernel * across::kernel;
   static constexpr int large_pixels = down::in * across::in, small_pixels = down::out * across::out;
 
-  /// The pixels of `count` images. Throws strata::error where the numbers of a kernel, which are int, have no room for them.
+  /// The number of pixels of `count` images. Throws strata::error if it exceeds the indices of a kernel, which are int.
   static int pixels(long count, int of_an_image) {
     if (count * std::max(large_pixels, small_pixels) > std::numeric_limits<int>::max())
       throw_error({"CUDA: the images of ", count, " samples have too many pixels for a kernel; a smaller batch has fewer"});

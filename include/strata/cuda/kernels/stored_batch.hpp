@@ -43,7 +43,7 @@ struct stored_batch {
   }
 
  private:
-  /// Where the number comes from that is number k of the mirrored image.
+  /// The index, in the image as stored, of element k of the mirrored image.
   constexpr long source_of(long k, random_mirror::directions mirrored) const {
     const long channel = k % from.channels, pixel = k / from.channels, column = pixel % from.width, line = pixel / from.width;
     const long last = x_size / (long{from.width} * from.channels) - 1;

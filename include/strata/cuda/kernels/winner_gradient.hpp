@@ -10,8 +10,8 @@
 namespace strata::machine {
 
 namespace detail {
-/// A block keeps an image in shared memory, one after the other. Each thread has two filters and, with a group of others, some
-/// windows of the pooling; its sums are the gradients of all weights of these filters. Gradient: a kernel_gradient.
+/// A block keeps one image after the other in shared memory. Each thread has two filters and shares the pooling windows with a
+/// group of others; its sums are the gradients of all weights of these filters. Gradient: a kernel_gradient.
 template <class Gradient>
 struct winner_gradient_code : leaf_parts<Gradient> {
   using blocks = leaf_parts<Gradient>;
@@ -75,8 +75,8 @@ struct winner_gradient_code : leaf_parts<Gradient> {
 };
 }  // namespace detail
 
-/// Whether gradients_of_winners can compute a gradient: of a pooled convolution with up to 32 terms in a window, where a block
-/// has room for an image.
+/// True if gradients_of_winners can compute a gradient: of a pooled convolution with up to 32 terms in a window, if a block has
+/// room for an image.
 template <class Gradient>
 inline constexpr bool keeps_images_of_winners = [] {
   if constexpr (Gradient::kernel_rows <= 32 && requires(const Gradient& g) { g.small.winner_of(0, 0, 0); })

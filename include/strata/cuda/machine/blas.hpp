@@ -47,9 +47,9 @@ inline bool parse(const std::string& text, std::optional<blas_algorithm>& how) {
   return true;
 }
 
-/// A factor of which the first and the last of `terms` terms of a sum cancel each other, as do the second and the last but one,
-/// and so on. What is left of a sum is what has been rounded off on the way, so that any other order of the terms shows, also
-/// where a result has few bits.
+/// A factor whose first and last of `terms` terms of a sum cancel each other, as do the second and the last but one, and so on.
+/// The rest of such a sum is its rounding errors, so any other order of the terms gives another result, also where a result has
+/// few bits.
 struct fill_with_terms {
   fill_with_numbers fill;
   blas_matrix matrix;
@@ -79,9 +79,8 @@ class library_product {
       : what_(what), call_(std::move(call)), how_(how) {}  // by value: clang 14 at -O1 loses what is copied from a reference
 
  public:
-  /// Nothing if the library has no algorithm for it. Throws strata::error for a wrong description. The first call for a
-  /// description measures, in memory of its own. Throws no_memory_to_choose if there is too little; with has_room, nothing is
-  /// found then.
+  /// Empty if the library has no algorithm for it. Throws strata::error for a wrong description. The first call for a description
+  /// measures, in memory of its own. If there is too little, throws no_memory_to_choose or, with has_room, returns nothing.
   static std::optional<library_product> find(const queue& q, const blas_product& what, bool has_room = false) {
     check(what);
     blas_call call(q, what);
@@ -99,14 +98,14 @@ class library_product {
     return library_product(what, std::move(call), *how);
   }
   const blas_algorithm& algorithm() const { return how_; }
-  /// adds: to what d has, instead of storing it. Throws strata::error if an address is not aligned as the description says.
+  /// adds: adds to d instead of storing. Throws strata::error if the alignment of an address differs from the description.
   void run(const queue& q, const blas_addresses& at, bool adds = false) const {
     check(what_, at);
     call_.run(q, how_, at, adds);
   }
 
  private:
-  /// Memory for products, with numbers in the factors.
+  /// Memory for trial products, with the factors filled.
   struct trial {
     cuda_device on;
     cuda_device::buffer<std::byte> a, b, workspace, d, bias;
@@ -122,13 +121,13 @@ class library_product {
       for_each_index(q, p.size_of_a(), detail::fill_with_terms{{a.data(), halves}, p.a, p.k, !p.a.transposed, false});
       for_each_index(q, p.size_of_b(), detail::fill_with_terms{{b.data(), halves}, p.b, p.k, p.b.transposed, true});
     }
-    /// Those of product z.
+    /// The addresses of product z.
     blas_addresses at(const blas_product& p, long z) const {
       const long bytes = bytes_of(p.factors), stored = p.bytes_of_d();
       return {a.data() + z * p.a.stride * bytes, b.data() + z * p.b.stride * bytes, d.data() + z * p.d.stride * stored,
               bias.data() ? bias.data() + z * p.bias_stride * stored : nullptr, workspace.data()};
     }
-    /// What product z has stored.
+    /// The result of product z.
     std::vector<std::byte> result(const queue& q, const blas_product& p, long z) const {
       const auto stored = std::size_t(p.bytes_of_d()), size = std::size_t((p.n - 1) * p.d.leading + p.m) * stored,
                  biases = bias.data() ? std::size_t(p.m) * stored : 0;

@@ -16,14 +16,14 @@ namespace strata::machine {
 
 #if defined(STRATA_CUBLASLT)
 inline constexpr bool has_blas = true;
-/// Of a product, in bytes: what NVIDIA recommends for Hopper and Blackwell.
+/// The workspace of a product, in bytes: what NVIDIA recommends for Hopper and Blackwell.
 inline constexpr std::size_t blas_workspace = std::size_t{32} << 20;
 
 namespace detail {
 inline void check(cublasStatus_t status, const char* what) {
   if (status != CUBLAS_STATUS_SUCCESS) throw_error({"cuBLASLt: ", what, ": ", cublasLtGetStatusString(status)});
 }
-/// Of a device, for the rest of the program: at its end the driver may be gone already.
+/// The handle of a device, kept until the program ends: at that point the driver may be gone already.
 inline cublasLtHandle_t blas_handle(int device) {
   static std::mutex mutex;
   static std::map<int, cublasLtHandle_t> handles;
@@ -44,7 +44,7 @@ using blas_operation = owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using blas_preference = owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 }  // namespace detail
 
-/// Of the device and the library: algorithms chosen on one are not for another.
+/// Identifies the device and the library: algorithms chosen on one are invalid on another.
 inline std::string blas_identity(int device) {
   cudaDeviceProp properties{};
   detail::check(device, cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
@@ -102,8 +102,8 @@ class blas_call {
     d_ = layout(stored, what.m, what.n, what.d);
   }
 
-  /// Those that may be able to run it, the most promising first. Sums are not cut into parts that several blocks add up: leaves
-  /// and rows give a device enough to do.
+  /// The algorithms that may be able to run it, the most promising first. Sums are not cut into parts that several blocks add up:
+  /// leaves and rows give a device enough work.
   std::vector<blas_algorithm> algorithms(const queue& q) const {
     cublasLtMatmulPreference_t made = nullptr;
     detail::check(cublasLtMatmulPreferenceCreate(&made), "a preference");

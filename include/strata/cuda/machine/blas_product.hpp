@@ -15,8 +15,8 @@ enum class factor_type : unsigned char { f32, tf32, bf16 };
 constexpr const char* name_of(factor_type t) { return t == factor_type::f32 ? "f32" : t == factor_type::tf32 ? "tf32" : "bf16"; }
 constexpr long bytes_of(factor_type t) { return t == factor_type::bf16 ? 2 : 4; }
 
-/// What a product does with its sums before it stores them: adds a bias to each row of d, applies relu. Or, besides: stores the
-/// sums of the rows of a, the gradient of a bias.
+/// The operation on the sums before they are stored: add a bias to each row of d, apply relu. bias_gradient also stores the sums
+/// of the rows of a, the gradient of a bias.
 enum class blas_epilogue : unsigned char { none, bias, relu, relu_bias, bias_gradient };
 constexpr const char* name_of(blas_epilogue e) {
   constexpr const char* names[] = {"none", "bias", "relu", "relu_bias", "bias_gradient"};
@@ -58,16 +58,16 @@ struct blas_product {
   }
 };
 
-/// Of the workspace of a library, in bytes. cuBLASLt refuses others.
+/// The alignment of the workspace of a library, in bytes. cuBLASLt rejects others.
 inline constexpr std::size_t workspace_alignment = 256;
 
-/// Where the matrices of a product lie on its device. All products of a queue may share one workspace.
+/// The addresses of the matrices of a product on its device. All products of a queue may share one workspace.
 struct blas_addresses {
   const void *a = nullptr, *b = nullptr;
   void *d = nullptr, *bias = nullptr, *workspace = nullptr;
 };
 
-/// The product but for its count, which must not change how it is computed.
+/// The description without its count, which must not affect how the product is computed.
 inline std::string text_of(const blas_product& p) {
   const auto matrix = [](const blas_matrix& x) {
     return strata::detail::text_of({x.transposed ? "transposed " : "", x.leading, " by ", x.stride, " at ", x.alignment});
@@ -127,7 +127,7 @@ inline int alignment_of(const void* address, int most = 64) {
   return alignment_after(long(reinterpret_cast<std::intptr_t>(address)), most);
 }
 
-/// A way in which a library computes a product. Its numbers have a meaning for the same version of the library only.
+/// An algorithm of a library for a product. Its values are meaningful for the same version of the library only.
 struct blas_algorithm {
   std::uint64_t numbers[8] = {};
   bool operator==(const blas_algorithm&) const = default;

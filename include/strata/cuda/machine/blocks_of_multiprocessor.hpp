@@ -1,10 +1,10 @@
-// How many blocks of a kernel a multiprocessor has room for.
+// The number of blocks of a kernel for which a multiprocessor has room.
 #pragma once
 
 namespace strata::machine::detail {
 
-/// At least so many: Code::blocks_of_multiprocessor. Most kernels ask for one, so that the compiler need not hold them to so few
-/// registers that it spills.
+/// The least number of them: Code::blocks_of_multiprocessor. It is 1 for most kernels, so that the compiler need not limit their
+/// registers, which would make them spill.
 template <class Code>
 constexpr int least_blocks() {
   if constexpr (requires { Code::blocks_of_multiprocessor; })

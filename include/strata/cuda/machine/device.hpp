@@ -1,4 +1,4 @@
-// A CUDA device: memory and queues, as concepts/device.hpp wants them.
+// A CUDA device: memory and queues, with the interface of concepts/device.hpp.
 #pragma once
 #include <cstddef>
 #include <span>

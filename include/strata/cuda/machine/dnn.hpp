@@ -26,8 +26,8 @@ class library_convolution {
   std::shared_ptr<const dnn_plan> plan_;
 
  public:
-  /// Nothing if the library has no plan for it. Throws strata::error for a wrong description. The first call for a description
-  /// measures, in memory of its own. Throws no_memory_to_choose if there is too little; with has_room, nothing is found then.
+  /// Empty if the library has no plan for it. Throws strata::error for a wrong description. The first call for a description
+  /// measures, in memory of its own. If there is too little, throws no_memory_to_choose or, with has_room, returns nothing.
   static std::optional<library_convolution> find(const queue& q, const dnn_convolution& what, bool has_room = false) {
     check(what);
     std::optional<dnn_plan> plan;

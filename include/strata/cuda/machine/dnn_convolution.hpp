@@ -10,7 +10,7 @@
 
 namespace strata::machine {
 
-/// What is computed of inputs x, kernel w and outputs y: y, dx from dy and w, or dw from x and dy.
+/// The result that is computed: y from inputs x and kernel w, dx from dy and w, or dw from x and dy.
 enum class dnn_direction : unsigned char { forward, input_gradient, kernel_gradient };
 
 /// One axis of a window that slides over an image.
@@ -34,7 +34,7 @@ struct dnn_convolution {
   constexpr long size_of_outputs() const { return images * down.out * across.out * filters; }
 };
 
-/// Where its arrays lie on its device.
+/// The addresses of its arrays on its device.
 struct dnn_addresses {
   void *inputs = nullptr, *kernel = nullptr, *outputs = nullptr;
   const float* bias = nullptr;

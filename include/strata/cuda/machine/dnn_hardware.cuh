@@ -21,7 +21,7 @@ namespace strata::machine {
 
 #if defined(STRATA_CUDNN)
 inline constexpr bool has_dnn = true;
-/// Of a convolution, in bytes. Plans that need more are not used.
+/// The workspace of a convolution, in bytes. Plans that need more are not used.
 inline constexpr std::size_t dnn_workspace = std::size_t{32} << 20;
 /// So many plans of a convolution are measured. Many plans are compiled when they are made, which takes up to seconds each.
 inline constexpr std::size_t most_dnn_plans = 4;
@@ -142,11 +142,11 @@ class dnn_descriptor {
     values.resize(std::size_t(std::min<std::int64_t>(count, std::int64_t(most))));
     return values;
   }
-  /// False if the library cannot do what the descriptor says.
+  /// Returns false if the library does not support what the descriptor describes.
   bool finalize() { return cudnnBackendFinalize(handle_) == CUDNN_STATUS_SUCCESS; }
 };
 
-/// What plans are for: the device of a handle or, without one, a device that is described. Plans for the second cannot run here.
+/// The target of plans: the device of a handle or, without one, a described device. Plans for the latter cannot run here.
 struct dnn_target {
   cudnnHandle_t handle = nullptr;
   const dnn_descriptor* device = nullptr;
@@ -296,7 +296,7 @@ class dnn_graph {
   }
 };
 
-/// Whether an engine rounds as the description allows, and gives the same bits in each run.
+/// True if an engine rounds as the description allows, and gives the same bits in each run.
 inline bool is_exact_enough(const dnn_descriptor& configuration, factor_type factors) {
   const dnn_descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t handle = engine.handle();
@@ -314,7 +314,7 @@ inline bool is_exact_enough(const dnn_descriptor& configuration, factor_type fac
 
 }  // namespace detail
 
-/// Of the device and the library: plans chosen on one are not for another.
+/// Identifies the device and the library: plans chosen on one are invalid on another.
 inline std::string dnn_identity(int device) {
   cudaDeviceProp properties{};
   detail::check(device, cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");

@@ -1,4 +1,4 @@
-// What can happen to a device: its memory is too small, or it fails.
+// Errors of a device: its memory is too small, or it fails.
 #pragma once
 #include <cstddef>
 #include <functional>
@@ -9,7 +9,7 @@
 
 namespace strata {
 
-/// A device has not got the memory that it was asked for.
+/// A device does not have the requested memory.
 struct out_of_device_memory : error {
   int device;
   std::size_t needed, free, total;  // bytes
@@ -21,7 +21,7 @@ struct out_of_device_memory : error {
         needed(bytes_needed),
         free(bytes_free),
         total(bytes_in_all) {}
-  /// The same with a sentence about what needs memory.
+  /// A copy with a sentence appended about what needs memory.
   out_of_device_memory(const out_of_device_memory& e, const std::string& what_for)
       : error(detail::text_of({e.what(), what_for})), device(e.device), needed(e.needed), free(e.free), total(e.total) {}
 };

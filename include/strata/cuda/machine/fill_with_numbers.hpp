@@ -1,11 +1,11 @@
-// What the libraries of products and convolutions multiply when they are measured.
+// The elements that libraries multiply when their algorithms are measured.
 #pragma once
 #include <cstdint>
 #include <strata/cuda/machine/rounded_operand.hpp>
 
 namespace strata::machine::detail {
 
-/// Numbers in [-1, 1) that look random.
+/// Fills an array with pseudo-random values in [-1, 1).
 struct fill_with_numbers {
   void* to;
   bool halves;

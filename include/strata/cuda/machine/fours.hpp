@@ -1,4 +1,4 @@
-// Four neighbouring numbers that a thread loads and stores at once.
+// Four neighbouring elements that a thread loads and stores at once.
 #pragma once
 #include <strata/cuda/machine/machine.hpp>
 

@@ -36,8 +36,8 @@ class lane {
 };
 
 namespace detail {
-/// Whether an error means that the process cannot use the device any more: all later calls report it, too. The host asks the code,
-/// not the device: to wait for the device could take for ever, where its work waits for a process that has ended.
+/// True if an error means that the process cannot use the device any more: all later calls report it, too. The host checks the
+/// code instead of waiting for the device, which could block for ever if its work waits for a process that has ended.
 constexpr bool is_loss(cudaError_t code) {
   switch (code) {
     case cudaErrorECCUncorrectable:

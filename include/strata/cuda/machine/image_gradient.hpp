@@ -176,7 +176,7 @@ struct image_gradient_code : leaf_parts<Product> {
 };
 }  // namespace detail
 
-/// Whether gradients_of_images can compute a product: see keeps_images.
+/// True if gradients_of_images can compute a product: see keeps_images.
 template <class Product>
 inline constexpr bool keeps_images_of_gradient = [] {
   using view = typename Product::view;
@@ -188,7 +188,7 @@ inline constexpr bool keeps_images_of_gradient = [] {
 
 /// The gradient of a kernel for each of `count` leaves, whose samples are cut into parts, which add_parts adds up. Product has,
 /// like the products of `products`, `precision`, `columns`, `rows`, `has_row_of_ones` and `store`, and
-///   `view`, `taps`   as for_each_image wants them
+///   `view`, `taps`   as for_each_image requires them
 ///
 ///   `kernel_rows`   the rows of the product without that of the bias: tap after tap, channel by channel
 ///

@@ -166,8 +166,8 @@ struct image_code {
 };
 }  // namespace detail
 
-/// Whether for_each_image can compute a product: in bfloat16, with a number of columns that is a multiple of 32, where a block
-/// has room for the image and the weights. The number of channels is a multiple of 32, too, or a window has up to 64 terms.
+/// True if for_each_image can compute a product: in bfloat16, with a number of columns that is a multiple of 32, if a block has
+/// room for the image and the weights. The number of channels is a multiple of 32, too, or a window has up to 64 terms.
 template <class Product>
 inline constexpr bool keeps_images = [] {
   if constexpr (requires { typename Product::view; }) {

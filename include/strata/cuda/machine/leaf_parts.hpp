@@ -6,7 +6,7 @@
 
 namespace strata::machine::detail {
 
-/// What kernels of gradients over samples have in common. Product: see gradients_of_images.
+/// The common part of kernels of gradients over samples. Product: see gradients_of_images.
 template <class Product>
 struct leaf_parts {
   using value = typename Product::precision::value_type;

@@ -1,5 +1,5 @@
-// Which algorithm of a library computes what: chosen by measurement once, the same on all devices of a process, and kept in a
-// file for the next processes.
+// The algorithms of libraries that were chosen: each is chosen by one measurement, is the same on all devices of a process, and
+// is kept in a file for later processes.
 #pragma once
 #include <cerrno>
 #include <chrono>
@@ -29,10 +29,10 @@
 
 namespace strata::machine {
 
-/// What was chosen for each description. A file of choices has a line "description<tab>choice" for each, between a first line and
-/// a checksum. One that is damaged is ignored with a word to stderr and replaced; one that cannot be written is ignored, and so
-/// is a file of something else, which stays as it is. While a process chooses, others that use the file wait for up to a minute,
-/// and then take what it has chosen.
+/// The choice for each description. A file of choices has a line "description<tab>choice" for each, between a first line and a
+/// checksum. A damaged file is ignored with a message to stderr and replaced; one that cannot be written is ignored, and so is a
+/// file of something else, which stays as it is. While a process chooses, others that use the file wait for up to a minute, and
+/// then use its choices.
 class library_choices {
   std::recursive_mutex mutex_;
   std::map<std::string, std::string, std::less<>> chosen_;
@@ -85,8 +85,8 @@ class library_choices {
   }
 
  private:
-  /// What the environment variable STRATA_CUDA_CHOICES names, or strata/cuda_choices in cache_folder(): $XDG_CACHE_HOME if it is
-  /// an absolute path, otherwise ~/.cache. Emulated devices have no usual file.
+  /// The file named by the environment variable STRATA_CUDA_CHOICES, or strata/cuda_choices in cache_folder(): $XDG_CACHE_HOME if
+  /// it is an absolute path, otherwise ~/.cache. Emulated devices have no usual file.
   static std::filesystem::path usual_file() {
     if (std::getenv("STRATA_CUDA_CHOICES")) return strata::detail::environment_variable("STRATA_CUDA_CHOICES");
 #if defined(__CUDACC__)
@@ -137,7 +137,7 @@ class library_choices {
   void keep_none(const std::string& why) {
     if (std::exchange(may_write_, false)) std::clog << "strata: choices of algorithms are not kept: " + why + '\n';
   }
-  /// Until it is closed. Where another process does not finish in time, this one waits once, and keeps no choices from then on.
+  /// Locks the file until the result is closed. If a wait takes too long, this process stops waiting and saves no choices.
   io::file_descriptor lock_others_out() {
     if (file_.empty() || !may_write_) return {};
     try {

@@ -153,7 +153,7 @@ struct fill_with_zeros {
   constexpr void operator()(long i) const { to[i] = T{}; }
 };
 
-/// How many neighbouring channels a block adds up where pixels have so many.
+/// The number of neighbouring channels that a block adds up if pixels have `channels` channels.
 constexpr int neighbours_among(int channels) { return channels >= 8 ? 8 : channels >= 4 ? 4 : channels >= 2 ? 2 : 1; }
 
 /// `count` sums, each in an order that depends on its number of terms only. Members of Sums:

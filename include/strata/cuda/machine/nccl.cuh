@@ -67,7 +67,7 @@ struct nccl_library {
   }
 };
 
-/// A call that goes on in the background is no failure.
+/// Accepts a call that continues in the background, which is no failure.
 inline void check_nccl(ncclResult_t code, const char* during, ncclComm_t of = nullptr) {
   if (code == ncclSuccess || code == ncclInProgress) return;
   const nccl_library& all = nccl_library::the();
@@ -91,7 +91,7 @@ inline nccl_id make_nccl_id() {
   return id;
 }
 
-/// The place of one device among `ranks` others. Nothing here waits for them: is_ready() says whether the calls so far have been
+/// The rank of one device among `ranks`. No call waits for the others: is_ready() returns true when the calls so far have been
 /// enqueued.
 class nccl_communicator {
   ncclComm_t handle_ = nullptr;
@@ -113,7 +113,7 @@ class nccl_communicator {
     std::swap(handle_, from.handle_), std::swap(leaves_, from.leaves_);
     return *this;
   }
-  /// Does not wait for the others without end.
+  /// Bounds the wait for the other ranks.
   ~nccl_communicator() {
     begin_to_leave();
     const detail::nccl_library& all = detail::nccl_library::the();
@@ -136,7 +136,7 @@ class nccl_communicator {
     detail::check_nccl(now, "a sum of gradients", handle_);
     return now != ncclInProgress;
   }
-  /// Ends all that is enqueued, and gives its memory back.
+  /// Ends all enqueued work, and frees its memory.
   void abort() noexcept {
     if (handle_) detail::nccl_library::the().abort(std::exchange(handle_, nullptr));
   }

@@ -1,11 +1,11 @@
-// Which part of a product a block computes.
+// The part of a product that a block computes.
 #pragma once
 #include <strata/cuda/machine/machine.hpp>
 #include <strata/cuda/machine/product_terms.hpp>
 
 namespace strata::machine::detail {
 
-/// What kernels of products have in common. Product: see products.
+/// The common part of kernels of products. Product: see products.
 template <class Product>
 struct product_blocks {
   using value = typename Product::precision::value_type;
@@ -46,7 +46,7 @@ struct product_blocks {
             begin,
             terms - begin < parts.terms ? terms : begin + parts.terms};
   }
-  /// Where the sum of a part is, of several parts.
+  /// The index of the sum of one of several parts.
   STRATA_DEVICE long place_of_sum(long z, int part, int m, int n) const {
     return ((z * parts.count + part) * product.rows() + m) * Product::columns + n;
   }

@@ -1,4 +1,4 @@
-// The terms of a product: their numbers, and how they are cut into parts.
+// The terms of a product: their indices, and how they are cut into parts.
 #pragma once
 #include <algorithm>
 #include <limits>
@@ -19,19 +19,19 @@ constexpr product_parts parts_of_terms(long terms, long wanted, long depth) {
   return {int(std::max((terms + each - 1) / each, 1L)), int(each)};
 }
 
-/// How many parts a leaf with `samples` samples has, and how many samples are in each: `each` at most, unless there are more than
-/// `most` parts then. There are about `least` parts or more if there are so many samples.
+/// Cuts the samples of a leaf into parts of at most `each` samples, unless that makes more than `most` parts. There are about
+/// `least` parts or more if there are enough samples.
 constexpr product_parts parts_of_samples(long samples, long each, long least, long most) {
   const long of_part = std::clamp(samples / least, 1L, each);
   return parts_of_terms(samples, std::clamp((samples + of_part - 1) / of_part, 1L, most), 1);
 }
 
-/// n / Divisor, of an n that is not negative: a GPU divides numbers without a sign faster.
+/// n / Divisor for n >= 0: a GPU divides unsigned integers faster.
 template <int Divisor>
 constexpr int quotient(int n) {
   return int(unsigned(n) / unsigned(Divisor));
 }
-/// n % Divisor, likewise.
+/// n % Divisor for n >= 0.
 template <int Divisor>
 constexpr int remainder(int n) {
   return int(unsigned(n) % unsigned(Divisor));

@@ -86,7 +86,7 @@ constexpr product_parts parts_of(const Product& product, long most_terms) {
   const long wanted = std::clamp(most_terms / 512, 1L, long{most_parts<Product>(product.rows())});
   return parts_of_terms(most_terms, wanted, detail::code_of<Product>::depth);
 }
-/// The same products in parts: add_parts must be called after them. sums: count * parts.count * rows * columns elements.
+/// `products` in parts: add_parts must be called after them. sums: count * parts.count * rows * columns elements.
 template <class Product>
 auto products(long count, const Product& product, product_parts parts, typename Product::precision::value_type* sums) {
   using value = typename Product::precision::value_type;

@@ -11,7 +11,7 @@ namespace strata::machine {
 struct bfloat16 {
   std::uint16_t bits;
 
-  /// To nearest, ties to even, as the instruction cvt.rn.bf16.f32 does. A nan stays nan.
+  /// Rounds to nearest, ties to even, as the instruction cvt.rn.bf16.f32 does. A nan stays nan.
   static constexpr bfloat16 nearest(float x) {
     const auto all = std::bit_cast<std::uint32_t>(x);
     if ((all & 0x7fff'ffff) > 0x7f80'0000) return {std::uint16_t((all | 0x0040'0000) >> 16)};
@@ -29,7 +29,7 @@ constexpr Element stored_as(T x) {
     return x;
 }
 
-/// To nearest, ties away from zero, as the instruction cvt.rna.tf32.f32 does. A nan stays nan, and an infinity itself.
+/// Rounds to nearest, ties away from zero, as the instruction cvt.rna.tf32.f32 does. A nan and an infinity stay what they are.
 constexpr float nearest_tf32(float x) {
   if (x != x) return x;
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + 0x1000) & ~std::uint32_t{0x1fff});

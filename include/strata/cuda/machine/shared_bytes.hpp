@@ -1,14 +1,14 @@
-// How much shared memory a block has.
+// The amount of shared memory of a block.
 #pragma once
 #include <cstddef>
 
 namespace strata::machine {
 
-/// As much as all GPUs allow from sm_80 on; those of data centers allow more.
+/// The amount that all GPUs from sm_80 on allow; those of data centers allow more.
 inline constexpr long most_shared_bytes = 99 * 1024;
 
 namespace detail {
-/// What the launch of a kernel asks for, because it is more than a kernel may have by itself; else 0.
+/// The dynamic shared memory that the launch of a kernel requests, if it exceeds the static limit; else 0.
 template <class Code>
 constexpr std::size_t dynamic_shared_bytes() {
   if constexpr (requires { typename Code::shared; }) {

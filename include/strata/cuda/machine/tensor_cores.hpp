@@ -1,4 +1,4 @@
-// What a warp multiplies on tensor cores: tiles of words in shared memory, and which elements of the result a thread has.
+// The operands of a warp on tensor cores: tiles of words in shared memory, and the elements of the result that a thread has.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -30,13 +30,13 @@ struct tensor_word<precision::mixed_bf16> {
   static constexpr float term(std::uint32_t word, int which) { return number_of_pair(word, which); }
 };
 
-/// Whether products of this policy are those of tensor cores.
+/// True if products of this policy run on tensor cores.
 template <class P>
 inline constexpr bool is_on_tensor_cores = tensor_word<P>::terms > 0;
 
 /// The terms that a block multiplies between two barriers.
 inline constexpr int tensor_depth = 32;
-/// They are so many steps of 8 words, each of which is one instruction.
+/// The number of steps of 8 words in a depth, each of which is one instruction.
 template <class P>
 inline constexpr int tensor_steps = tensor_depth / (8 * tensor_word<P>::terms);
 

@@ -51,23 +51,23 @@ STRATA_DEVICE std::uint32_t word_of_row(const rounded_four* rows, int row) {
   return pair_of(rows[0], rows[1], row);
 }
 
-/// Which numbers of a tile with `Extent` rows (or columns) each thread fetches, four at once: whole units of words. Either a four
-/// is terms of a row, and eight neighbouring threads have all terms of two rows; or it is rows with the same term. Then four
-/// neighbouring threads have neighbouring rows, and the next four have the next units: that is how they use different banks.
+/// The elements of a tile with `Extent` rows (or columns) that each thread fetches, four at once: whole units of words. Either a
+/// four is terms of a row, and eight neighbouring threads have all terms of two rows; or it is rows with the same term. Then four
+/// neighbouring threads have neighbouring rows, and the next four have the next units, so that they use different banks.
 template <class P, int Extent, int Threads, bool IsA, bool TermsAreNeighbours>
 struct fours_of_tile {
   using factor = tensor_factor<P, Extent, IsA>;
   static constexpr int groups = Extent / 4;  // of four rows
-  /// How often a thread fetches what it does at once, which is four fours or, of terms, two.
+  /// The number of fours that a thread fetches at once: four or, if they are terms of a row, two.
   static constexpr int at_once = TermsAreNeighbours ? 2 : 4;
   static constexpr int rounds = TermsAreNeighbours ? 4 * Extent / Threads : std::max(8 * groups / Threads, 1);
   static constexpr int count = rounds * at_once;
   static_assert(TermsAreNeighbours ? rounds * Threads == 4 * Extent : (8 * groups) % Threads == 0 || Threads % (8 * groups) == 0);
 
-  /// Of the threads that have terms of the same four rows, the number of this one. Eight are enough; others fetch none.
+  /// The index of this thread among those that have terms of the same four rows. Eight are enough; others fetch none.
   static constexpr int slot(int t) { return t / 4 % 2 + t / (2 * groups) * 2; }
   static constexpr bool fetches(int t) { return TermsAreNeighbours || 8 * groups >= Threads || slot(t) < 8; }
-  /// Of four j of thread t: its first row, and its first term.
+  /// The first row and the first term of four j of thread t.
   static constexpr int row(int t, int j) {
     return TermsAreNeighbours ? (t / 8 + j / 2 * (Threads / 8)) * 2 + j % 2 : (t % 4 + t / 8 % (groups / 4) * 4) * 4;
   }
@@ -118,7 +118,7 @@ struct tensor_code : product_blocks<Product> {
   using of_b = fours_of_tile<precision, columns, threads, false, b_has_terms>;
   static_assert(Product::columns % 4 == 0);
 
-  /// Whether the last row of a is all ones. It is not multiplied: the blocks with the first rows add up the columns of b.
+  /// True if the last row of a is all ones. It is not multiplied: the blocks with the first rows add up the columns of b.
   static constexpr bool has_row_of_ones = [] {
     if constexpr (requires { Product::has_row_of_ones; })
       return Product::has_row_of_ones;

@@ -34,8 +34,8 @@ using tile_of_many_terms = product_tile<(Rows <= 16    ? 16
                                         (Columns <= 16 ? 16 : 32)>;
 
 namespace detail {
-/// Which elements of a tile with `Extent` rows or columns and `Depth` terms each thread fetches. Neighbours in memory, which are
-/// terms, or rows or columns, are fetched by neighbouring threads. Otherwise the elements of a thread differ in as little as
+/// The elements of a tile with `Extent` rows or columns and `Depth` terms that each thread fetches. Neighbours in memory, which
+/// are terms, or rows or columns, are fetched by neighbouring threads. Otherwise the elements of a thread differ as little as
 /// possible, so that little has to be computed for each.
 template <int Extent, int Depth, int Threads, bool TermsAreNeighbours>
 struct elements_of_tile {
@@ -47,7 +47,7 @@ struct elements_of_tile {
   static constexpr int terms_at_once = TermsAreNeighbours ? std::min(Depth, 8) : 1;
   static constexpr int rows_at_once = TermsAreNeighbours ? 4 : std::min(Extent, std::max(8, Threads / Depth));
   static constexpr int at_once = terms_at_once * rows_at_once, group = rows_at_once * Depth;
-  /// How many elements of a group a thread has, and how many groups all threads have at once; at least one of the two is 1.
+  /// The number of elements of a group per thread, and of groups that all threads fetch at once; at least one of the two is 1.
   static constexpr int steps = std::max(group / Threads, 1), groups = std::max(Threads / group, 1);
   static_assert(steps * Threads == groups * group && Threads % at_once == 0 && Extent % rows_at_once == 0 &&
                 Depth % terms_at_once == 0);
@@ -55,7 +55,7 @@ struct elements_of_tile {
   /// Elements that are added to each row of the tile in shared memory, so that no two threads of a warp store to one bank.
   static constexpr int padding = Extent % (2 * rows_at_once) == 0 ? rows_at_once : 0;
 
-  /// Of element j of thread t.
+  /// The row of element j of thread t.
   static constexpr int row(int t, int j) {
     return t / terms_at_once % rows_at_once + (t / group + j / steps * groups) * rows_at_once;
   }
@@ -89,7 +89,7 @@ struct tiled_code : product_blocks<Product> {
     value a[of_a::count], b[of_b::count];
   };
   static constexpr int multiplied_rows(int all) { return all; }
-  /// Whether each depth has all its terms, and each tile all its columns.
+  /// True if each depth has all its terms, and each tile all its columns.
   static constexpr bool has_all_terms = all_terms > 0 && all_terms % depth == 0;
   static constexpr bool has_all_columns = Product::columns % columns == 0;
 

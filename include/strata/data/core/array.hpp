@@ -16,7 +16,7 @@ namespace strata::data {
 
 /// Rows of T: (size, S...). Copies share the values, which must not change. Made from
 ///  - a vector: owned, and freed with the last copy;
-///  - a span: borrowed; the user keeps the values alive and unchanged;
+///  - a span: borrowed; the caller keeps the values alive and unchanged;
 ///  - a shared_ptr and the number of samples: shared with the user, for example a mapped file.
 /// Throws strata::error if the values do not make whole samples.
 template <class T, shape S>
@@ -41,7 +41,7 @@ class array {
   const T* row(std::size_t i) const { return first_.get() + i * std::size_t{S.size()}; }
   tensor<const T, S> operator[](std::size_t i) const { return {row(i)}; }
   std::span<const T> values() const& { return {first_.get(), size_ * std::size_t{S.size()}}; }
-  std::span<const T> values() const&& = delete;  // a temporary array may own the values
+  std::span<const T> values() const&& = delete;  // a temporary array may be the only owner
 
  private:
   static std::size_t whole_samples(std::size_t values) {

@@ -1,4 +1,4 @@
-// Finds out how many threads should make batches, while they are made.
+// Determines the number of threads that make batches, while they are made.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -9,10 +9,10 @@
 
 namespace strata::data::detail {
 
-/// Searches downwards from all threads of the machine, ... 8, 4, 2, 1, as long as batches come as fast: the fewest threads are
-/// the best, since the training needs the cores, too. It measures the time from one batch to the next, which includes the
-/// consumer's: batches that only wait gain nothing. After the search it keeps measuring and searches again if batches have
-/// become much faster or slower, for example because a cache is warm.
+/// Searches downwards from all threads of the machine, ... 8, 4, 2, 1, until batches become slower: the fewest threads are the
+/// best, since the training needs the cores, too. It measures the time from one batch to the next, which includes the consumer's:
+/// batches that only wait gain nothing. After the search it keeps measuring and searches again if batches have become much faster
+/// or slower, for example because a cache is warm.
 class thread_tuner {
   using clock = std::chrono::steady_clock;
 
@@ -21,7 +21,7 @@ class thread_tuner {
     restart();
   }
 
-  /// A batch begins. Returns the number of threads for it.
+  /// Called when a batch begins. Returns the number of threads for it.
   int threads_for_next_batch() {
     return threads_for_next_batch([] { return clock::now(); });
   }
@@ -36,18 +36,18 @@ class thread_tuner {
     }
     return tries_fewer_ ? fewer() : threads_;
   }
-  /// Ignores the time until the next batch: between two epochs the trainer does other things.
+  /// Ignores the time until the next batch: between two epochs the trainer is busy with other work.
   void pause() {
     measures_ = false, unsteady_ = true;
     batches_since_ = stride_;
   }
 
-  /// True while it compares numbers of threads.
+  /// True while it compares two numbers of threads.
   bool is_searching() const { return !settled_; }
 
  private:
   static constexpr int batches_of_window = 8, rounds = 3;
-  static constexpr double seconds_of_window = 0.02;  // at least
+  static constexpr double seconds_of_window = 0.02;  // minimum
   static constexpr double as_fast = 1.05, clearly = 1.25, changed = 1.5, tiny = 4e-6;
 
   struct window {
@@ -64,7 +64,7 @@ class thread_tuner {
     settled_ = most_ == 1;
     compare();
   }
-  /// Begins to compare threads_ with fewer().
+  /// Starts a comparison of threads_ with fewer().
   void compare() {
     with_these_ = with_fewer_ = std::numeric_limits<double>::max();
     round_ = 0;
@@ -89,8 +89,8 @@ class thread_tuner {
       judge(mean);
   }
 
-  /// Measures both numbers of threads in turn, since the machine may become busy with something else. Compares the fastest
-  /// window of each: other work only makes batches slower.
+  /// Measures both numbers of threads in turn, since other load of the machine may change. Compares the fastest window of each:
+  /// other load only makes batches slower.
   void judge(double mean) {
     double& fastest = tries_fewer_ ? with_fewer_ : with_these_;
     fastest = std::min(fastest, mean);
@@ -127,7 +127,7 @@ class thread_tuner {
   int most_, threads_ = 1, round_ = 0;
   bool settled_ = false, tries_fewer_ = false, measures_ = false, unsteady_ = true;
   window window_;
-  double with_these_ = 0, with_fewer_ = 0, best_ = 0, expected_ = 0;  // seconds of a batch
+  double with_these_ = 0, with_fewer_ = 0, best_ = 0, expected_ = 0;  // seconds per batch
   int strange_windows_ = 0, patience_ = 4;
   int stride_ = 1, batches_since_ = 1;  // since the clock was read
   clock::time_point last_;

@@ -8,14 +8,14 @@
 
 namespace strata::data::detail {
 
-/// How many values a sample has in a batch.
+/// The number of values of a sample in a batch.
 template <row_source Rows>
 struct sizes_of_sample {
   static constexpr std::size_t x{Rows::sample_shape.size()}, label = Rows::labels == label_kind::sparse;
   static constexpr std::size_t target = Rows::labels == label_kind::dense ? std::size_t{Rows::target_shape.size()} : 0;
 };
 
-/// places[k] is where sample k goes.
+/// places[k] is the destination of sample k.
 template <row_source Rows, class T>
 struct sample_places {
   sample_place<T> first;
@@ -30,11 +30,11 @@ struct sample_places {
 template <class T>
 class batch_buffer {
  public:
-  /// For the whole batch; `values` and `target_values` count values of T. Allocates on the first call only.
+  /// Allocates memory for the whole batch, on the first call only; `values` and `target_values` are numbers of elements of T.
   void prepare(std::size_t values, std::size_t labels, std::size_t target_values) {
     x_.grow(values), labels_.grow(labels), targets_.grow(target_values);
   }
-  /// Where sample `first` and those after it go, if they are samples of Rows.
+  /// The destination of sample `first` and those after it, for samples of Rows.
   template <row_source Rows>
   sample_places<Rows, T> places(std::size_t first) {
     return {sample_places<Rows, T>{{x_.data(), labels_.data(), targets_.data()}}[first]};

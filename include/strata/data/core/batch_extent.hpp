@@ -1,4 +1,4 @@
-// The size of the batches of a view: in its type, or known at run time only, as the extent of a std::span.
+// The batch size of a view: in its type, or known at run time only, as with the extent of a std::span.
 #pragma once
 #include <strata/concepts/batch_source.hpp>
 
@@ -13,7 +13,7 @@ class batch_extent {
  protected:
   constexpr explicit batch_extent(int) {}
 };
-/// Of batches whose size is not in the type.
+/// Base of views whose batch size is not in the type.
 template <>
 class batch_extent<0> {
  public:
@@ -31,7 +31,7 @@ inline constexpr int extent_of_batches = 0;
 template <strata::detail::has_batch_size_in_type B>
 inline constexpr int extent_of_batches<B> = B::batch_size;
 
-/// Base of views whose batches are as large as those of B.
+/// Base of views whose batches have the size of those of B.
 template <class B>
 using batch_extent_of = batch_extent<extent_of_batches<B>>;
 

@@ -27,9 +27,9 @@ inline constexpr bool is_batches = batches<B>;  // for static_assert, as is_elem
 template <class B>
 using batch_value_t = typename B::value_type::value_type;
 
-// Members that a batch source may have, see batch_source.
+// Optional members of a batch source, see batch_source.
 
-/// Makes a batch in memory of the caller.
+/// B can make a batch in memory of the caller.
 template <class B>
 concept fills_buffers = requires(B& base, batch_buffer<batch_value_t<B>>& out) {
   base.start_epoch();
@@ -54,7 +54,7 @@ concept resumable = requires(B& base, data_position position) {
 template <class B>
 concept describes = requires(const B& base, data_position after, int count, int n) { base.describe(after, count, n); };
 
-/// Copies a batch of B into the buffer, which gets room for one of batch_size samples.
+/// Copies a batch of B into the buffer, which allocates room for batch_size samples.
 template <batches B, class T>
 samples<T> copy_batch(const samples<T>& from, batch_buffer<T>& to, int batch_size) {
   constexpr std::size_t x_size{B::sample_shape.size()}, target_size{B::target_shape.size()};
@@ -79,14 +79,14 @@ bool drops_remainder(const B& view) {
   else
     return false;
 }
-/// The order of a stage that gives other samples if the batches before it have another size.
+/// The description of a stage whose samples depend on the size of the batches before it.
 template <batches B>
 std::string order_of_batches(const B& base, const std::string& stage) {
   return strata::detail::text_of({"batch(", batch_size_of(base), drops_remainder(base) ? ", drop_remainder" : "", ") | ", stage});
 }
 
 /// Base of Self, which has `start_pass()` and `make(buffer)`. make returns the next batch, in the buffer or in memory of B, or a
-/// batch of count 0 at the end. Counts epochs; knows its position if B does. Self may have a `position_after(position of B)`.
+/// batch of count 0 at the end. Counts epochs; has a position if B has one. Self may have a `position_after(position of B)`.
 template <class Self, batches B>
 class batch_stage : public single_pass<Self>, public batch_extent_of<B> {
   friend single_pass<Self>;
@@ -122,7 +122,7 @@ class batch_stage : public single_pass<Self>, public batch_extent_of<B> {
   {
     resume_next(from);
   }
-  /// See batch_maker. Self hides it if its position is not that of B.
+  /// See batch_maker. Self hides it if its positions differ from those of B.
   std::string describe(data_position after, int count, int n) const
     requires describes<B>
   {
@@ -149,7 +149,7 @@ class batch_stage : public single_pass<Self>, public batch_extent_of<B> {
 
   data_position position_after(data_position of_base) const { return of_base; }
 
-  /// This worker's batches in a number of samples of all workers.
+  /// The number of this worker's batches within so many samples of all workers.
   std::size_t batches_in(std::uint64_t samples) const {
     const std::uint64_t most = samples_in(1);
     return static_cast<std::size_t>((samples + most - 1) / most);
@@ -180,7 +180,7 @@ class batch_stage : public single_pass<Self>, public batch_extent_of<B> {
     }
   }
 
-  /// Where the pass has begun, or the next one will.
+  /// The position at which the pass began, or at which the next one will begin.
   data_position from() const { return state_.begun ? state_.from : next_; }
 
   B base_;

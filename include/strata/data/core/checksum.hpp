@@ -1,4 +1,4 @@
-// Checksums in the description of a data set: they tell apart data sets of equal kind and number.
+// Checksums in the description of a data set: they distinguish data sets of the same kind and number of samples.
 #pragma once
 #include <algorithm>
 #include <concepts>
@@ -21,17 +21,17 @@ inline std::string text_of_checksum(std::uint64_t sum) {
   return strata::detail::formatted("checksum %08x", static_cast<unsigned>(sum ^ sum >> 32));
 }
 
-/// Calls f with the first of n places, the last and some between: at most `most`.
+/// Calls f with the first and the last of n places and some between: at most `most`.
 template <class F>
 void each_of_some(std::size_t n, std::size_t most, F&& f) {
   const std::size_t count = std::min(n, std::max<std::size_t>(most, 2));
   for (std::size_t k = 0; k < count; ++k) f(count == n ? k : k * (n - 1) / (count - 1));
 }
 
-/// How many rows a checksum reads: 16, or more of them as long as they have this many bytes together.
+/// The number of rows that a checksum reads: 16, or as many as have this many bytes together, if these are more.
 inline constexpr std::size_t few_rows = 16, bytes_of_cheap_rows = std::size_t{1} << 20;
 
-/// Of some rows of numbers in memory or in a mapped file. It calls no function of the user.
+/// The checksum of some rows in memory or in a mapped file. It calls no function of the user.
 template <row_source Rows>
   requires sized<Rows>
 std::uint64_t checksum_of(const Rows& rows, std::size_t bytes = bytes_of_cheap_rows) {
@@ -49,7 +49,7 @@ std::uint64_t checksum_of(const Rows& rows, std::size_t bytes = bytes_of_cheap_r
   });
   return sum.value();
 }
-/// Of the elements of a range in memory, if they are texts.
+/// The checksum of some texts in a range in memory.
 template <std::ranges::random_access_range R>
   requires std::convertible_to<std::ranges::range_reference_t<const R>, std::string_view>
 std::uint64_t checksum_of(const R& texts) {

@@ -9,7 +9,7 @@
 
 namespace strata::data::detail {
 
-/// Of the names of files, without their folders, and, if they shall be read here, of the sizes of some of them.
+/// The checksum of the names of files, without their folders, and, with `with_sizes`, of the sizes of some of them.
 template <class Files>
 std::uint64_t checksum_of_files(const Files& files, bool with_sizes) {
   strata::detail::fnv1a sum;

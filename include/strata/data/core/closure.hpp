@@ -1,4 +1,4 @@
-// How stages are put together: `train | shuffle(10'000) | batch<64>`. C++20 lacks std::ranges::range_adaptor_closure.
+// Composition of stages: `train | shuffle(10'000) | batch<64>`. C++20 lacks std::ranges::range_adaptor_closure.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -8,14 +8,14 @@
 
 namespace strata::data {
 
-/// What a stage returns after its error. Every later stage and the trainer take it in silence, so that there is one error.
+/// The result of a stage after its error. Every later stage and the trainer accept it silently, so that there is only one error.
 struct refused_view {
   static constexpr const int* begin() { return nullptr; }
   static constexpr const int* end() { return nullptr; }
   static constexpr std::size_t size() { return 0; }
 };
 
-/// A struct of samples x and their labels y: what data::csv returns, and from_tensor_slices takes.
+/// A struct of samples x and labels y, which data::csv returns and from_tensor_slices takes.
 template <class D>
 concept samples_and_labels = std::is_class_v<D> && !std::ranges::range<D> && requires(D d) {
   d.x;
@@ -32,7 +32,7 @@ struct argument {
   T value;
 };
 
-/// All arguments of F but the view.
+/// All arguments of F except the view.
 template <class Indices, class F, class... Arguments>
 class bound;
 template <std::size_t... I, class F, class... Arguments>
@@ -47,7 +47,7 @@ class bound<std::index_sequence<I...>, F, Arguments...> : public closure_base, a
   template <class V>
     requires std::ranges::range<std::remove_cvref_t<V>>  // const views, too: they are copied
   friend constexpr auto operator|(V&& view, const bound& f) {
-    // Not in a function of its own: each function is one more note in a compile error.
+    // Not in a separate function, which would add a note to each compile error.
     if constexpr (std::same_as<std::remove_cvref_t<V>, refused_view>)
       return refused_view{};
     else if constexpr (std::is_void_v<decltype(F{}(std::forward<V>(view),
@@ -59,15 +59,15 @@ class bound<std::index_sequence<I...>, F, Arguments...> : public closure_base, a
 };
 }  // namespace detail
 
-/// What may follow `|`: the function object F and its arguments but the view. `view | f` and `f(view)` are F{}(view,
+/// The right operand of `|`: the function object F and its arguments except the view. `view | f` and `f(view)` are F{}(view,
 /// arguments...); `f | g` is f, then g. cf. https://en.cppreference.com/w/cpp/ranges/range_adaptor_closure
 template <class F, class... Arguments>
 class closure : public detail::bound<std::index_sequence_for<Arguments...>, F, Arguments...> {
  public:
   using detail::bound<std::index_sequence_for<Arguments...>, F, Arguments...>::bound;
 };
-/// Without arguments: F may also be called with arguments, which makes another closure, as in `cache` and `cache("file")`.
-/// `cache()` is `cache`.
+/// A closure without arguments: F may also be called with arguments, which makes another closure, as in `cache` and
+/// `cache("file")`. `cache()` is `cache`.
 template <class F>
 class closure<F> : public detail::closure_base, public F {
  public:
@@ -125,7 +125,7 @@ constexpr auto operator|(F f, G (*named)()) {
   return std::move(f) | named();
 }
 
-// Arrays are no view.
+// Arrays are not views.
 template <class D>
   requires samples_and_labels<std::remove_cvref_t<D>>
 constexpr refused_view operator|(D&&, const detail::some_closure auto&) {

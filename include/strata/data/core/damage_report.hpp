@@ -1,4 +1,4 @@
-// Counts what readers have skipped because it was damaged.
+// Counts damage that readers have skipped.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -9,16 +9,16 @@
 
 namespace strata::data {
 
-/// Counts damage each time it is read, so once per epoch. Readers in several threads may share a report.
+/// Counts damage each time it is read, that is, once per epoch. Readers in several threads may share a report.
 class damage_report {
  public:
   /// Records with a wrong checksum; the records after them were read.
   std::size_t records() const { return records_; }
   /// Files that could not be read to their end.
   std::size_t files_cut_short() const { return files_; }
-  /// Samples that could not be made and that ignore_errors left out.
+  /// Samples that could not be made and that ignore_errors has left out.
   std::size_t samples() const { return samples_; }
-  /// A sentence for each of the first hundred, with file, record and byte.
+  /// A sentence about each of the first hundred, with file, record and byte.
   std::vector<std::string> messages() const {
     const std::lock_guard lock(mutex_);
     return messages_;

@@ -1,4 +1,4 @@
-// How a stage reads an element, and how it calls a user's function with it.
+// Access to an element in a stage, and calls of a user's function with it.
 #pragma once
 #include <cstdint>
 #include <exception>
@@ -14,7 +14,7 @@
 
 namespace strata::data::detail {
 
-/// The type that visit shows: the element, or a sample as tensors.
+/// The type that visit passes: the element, or a sample as tensors.
 template <class Rows>
 struct visited {
   using x = tensor<const shown_value_t<Rows>, Rows::sample_shape>;
@@ -57,7 +57,7 @@ decltype(auto) visit(const Rows& rows, sample_index i, F&& f) {
   }
 }
 
-/// The parts of an element, and their parts: (index, (x, y)) is index, x, y.
+/// The parts of an element, recursively: those of (index, (x, y)) are index, x, y.
 template <class E>
 std::tuple<const E&> leaves(const E& e) {
   return {e};
@@ -75,7 +75,7 @@ inline constexpr bool takes_leaves = false;
 template <class F, class... Leaf>
 inline constexpr bool takes_leaves<F, std::tuple<Leaf...>> = std::is_invocable_v<F&, Leaf...>;
 
-/// How F takes an element: as it is, as x and y of a sample, or as index, x and y of an enumerated sample.
+/// The forms in which F takes an element: as a whole, as x and y of a sample, or as index, x and y of an enumerated sample.
 template <class F, class E>
 struct callable {
   static constexpr bool with_element = std::is_invocable_v<F&, const E&>, with_parts = false, with_leaves = false;
@@ -106,7 +106,7 @@ decltype(auto) call(const F& f, const E& e) {
     return f(e.x, e.y);
 }
 
-/// Calls f with element i of rows, then `then` with the result. Exceptions of f become strata::error that names the element.
+/// Calls f with element i of rows, then `then` with the result. Converts exceptions of f to strata::error that names the element.
 template <class Rows, class F, class Then>
 decltype(auto) call(const char* stage, const Rows& rows, sample_index i, const F& f, Then&& then) {
   return visit(rows, i, [&](const element_t<Rows>& e) -> decltype(auto) {
@@ -118,7 +118,7 @@ decltype(auto) call(const char* stage, const Rows& rows, sample_index i, const F
   });
 }
 
-/// The type that a function of the user makes of an element.
+/// The result type of a user's function for an element.
 template <class F, class Rows>
 using mapped_t = std::remove_cvref_t<decltype(call(std::declval<const F&>(), std::declval<const element_t<Rows>&>()))>;
 

@@ -1,4 +1,4 @@
-// Pairs of elements, as zip and enumerate show them. They do not outlive the elements.
+// Pairs of elements, as zip and enumerate pass them. They do not outlive the elements.
 #pragma once
 #include <strata/data/core/sample.hpp>
 #include <type_traits>
@@ -6,7 +6,7 @@
 
 namespace strata::data::detail {
 
-/// A reference to what is not cheap to copy.
+/// A reference for types that are not trivially copyable.
 template <class E>
 using shown = std::conditional_t<std::is_trivially_copyable_v<E>, E, const E&>;
 template <class A, class B>

@@ -21,21 +21,21 @@
 
 namespace strata::data::detail {
 
-/// How many samples ahead a row is prefetched.
+/// The number of samples by which rows are prefetched ahead.
 inline constexpr std::size_t rows_ahead = 4;
 
 /// A smaller batch is written by one thread: waking another one would take longer.
 inline constexpr std::size_t bytes_worth_sharing = 32'768;
 
-/// The exceptions that were thrown while samples were written. The first one in the order of the samples counts, not the first
-/// one in time.
+/// The exceptions that were thrown while samples were written. Only the first one in the order of the samples is kept, not the
+/// first one in time.
 class gather_failures {
  public:
   /// Samples from this one on need not be written. All before it are written: a thread skips a part only if it begins after a
-  /// failure, and leaves it early only at a failure of its own.
+  /// failure, and aborts it only at a failure of its own.
   std::size_t end() const { return end_.load(std::memory_order_relaxed); }
 
-  /// Sample k has thrown the exception that is being handled.
+  /// Records the current exception, which sample k has thrown.
   [[gnu::cold]] void add(std::size_t k) {
     const std::lock_guard lock(mutex_);
     if (k >= end()) return;
@@ -43,7 +43,7 @@ class gather_failures {
     first_ = std::current_exception();
   }
 
-  /// After all threads are done: throws the first failure.
+  /// Called when all threads are done: throws the first failure.
   void settle() const {
     if (first_) std::rethrow_exception(first_);
   }
@@ -84,7 +84,7 @@ class gather_failures_and_left_out : public gather_failures {
 };
 
 /// Writes samples first ... last - 1 of the first `count` indices into the rows of the buffer after the first `filled`; the
-/// indices after `count` are prefetched. Returns how many rows are filled then. A sample that is left out takes no row: rows that
+/// indices after `count` are prefetched. Returns the new number of filled rows. A sample that is left out takes no row: rows that
 /// may leave out samples must all be written. The team writes if there is one, else the writers, else the calling thread.
 template <row_source Rows, class T>
 std::size_t gather(const Rows& rows, std::span<const sample_index> indices, std::size_t count, std::size_t first,
@@ -93,7 +93,7 @@ std::size_t gather(const Rows& rows, std::span<const sample_index> indices, std:
   constexpr bool leaves_out = Rows::properties.leaves_out;
   std::conditional_t<leaves_out, gather_failures_and_left_out, gather_failures> failures;
   const auto places = out.template places<Rows>(filled);
-  // Compiled once, not once for each caller.
+  // Compiled once instead of once per caller.
   const auto write = [&failures, &rows, indices, places, first](std::size_t begin, std::size_t end) __attribute__((noinline)) {
     if (first + begin >= failures.end()) return;
     for (std::size_t k = first + begin; k < first + end; ++k) {

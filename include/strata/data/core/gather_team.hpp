@@ -12,9 +12,9 @@
 
 namespace strata::data::detail {
 
-/// The calling thread and others, which live as long as the team and sleep between batches, since the training needs the cores.
-/// A counter hands out parts, which become smaller towards the end, so that no thread waits long for the last one. A batch is
-/// done when its parts are, not when every thread has woken up: a thread that wakes late delays nothing.
+/// The calling thread and others, which live as long as the team and sleep between batches, since the training needs the cores. A
+/// counter hands out parts, which become smaller towards the end, so that no thread waits long for the last one. A batch is
+/// complete when its parts are, not when every thread has woken up: a thread that wakes late causes no delay.
 class gather_team {
  public:
   gather_team() = default;
@@ -41,19 +41,19 @@ class gather_team {
   /// The first sample that no thread has taken, and the number of samples.
   static std::uint64_t ticket(std::size_t next, std::size_t count) { return std::uint64_t{count} << 32 | next; }
 
-  /// Threads above the number sleep, but stay: autotune may choose another number.
+  /// Threads beyond this number sleep, but are kept: autotune may choose another number later.
   void resize(int threads);
 
   void work(int rank);
 
-  /// Takes parts while there are any.
+  /// Takes parts until none are left.
   void help();
 
   // Written before the ticket; read after a part has been taken.
   part_function run_part_ = nullptr;
   const void* context_ = nullptr;
   strata::detail::grown_array<std::thread> others_;
-  int started_ = 0;  // of them
+  int started_ = 0;  // number of started threads
   // Each on a cache line of its own.
   alignas(64) std::atomic<std::uint64_t> ticket_{0};
   alignas(64) std::atomic<std::uint32_t> done_{0};

@@ -43,7 +43,7 @@ STRATA_STEP_FUNCTION void gather_team::work(int rank) {
          members = members_.load(std::memory_order_acquire))
       strata::detail::wait_while(members_, members, std::memory_order_acquire);
     seen = phase_.load(std::memory_order_acquire);
-    // Read after the phase, which the destructor raises last. Read before it, a stop could be missed.
+    // Loaded after the phase, which the destructor raises last. If it were loaded before, a stop could be missed.
     if (stops_.load(std::memory_order_relaxed)) return;
   }
 }

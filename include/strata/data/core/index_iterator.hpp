@@ -1,4 +1,4 @@
-// What random access iterators over indices of samples have in common.
+// The common part of random access iterators over indices of samples.
 #pragma once
 #include <compare>
 #include <cstddef>
@@ -25,7 +25,7 @@ struct index_iterator {
   friend Self operator+(Self i, difference_type n) { return i += n; }
   friend Self operator+(difference_type n, Self i) { return i += n; }
   friend Self operator-(Self i, difference_type n) { return i -= n; }
-  /// For the defaulted comparisons of Self.
+  /// Needed by the defaulted comparisons of Self.
   friend auto operator<=>(const index_iterator&, const index_iterator&) = default;
 };
 

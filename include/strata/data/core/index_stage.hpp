@@ -8,7 +8,7 @@
 
 namespace strata::data::detail {
 
-/// How far a stage has read the view before it.
+/// The position of a stage in the view that it reads.
 template <class V>
 struct position {
   std::optional<std::ranges::iterator_t<V>> at;

@@ -1,4 +1,4 @@
-// All rows of a source in order: the view of a source whose rows are known before they are read.
+// All rows of a source in order: the view of a source whose number of rows is known in advance.
 #pragma once
 #include <compare>
 #include <cstddef>
@@ -27,7 +27,7 @@ struct counter : index_iterator<counter> {
   }
   friend difference_type operator-(counter a, counter b) { return difference_type{a.at} - difference_type{b.at}; }
   friend auto operator<=>(const counter&, const counter&) = default;
-  friend bool operator==(const counter&, const counter&) = default;  // nvcc wants it by name
+  friend bool operator==(const counter&, const counter&) = default;  // nvcc needs the name
 };
 }  // namespace detail
 
@@ -53,7 +53,7 @@ class indexed_view : public std::ranges::view_base {
   std::size_t size() const { return rows_.size(); }
   const Rows& rows() const { return rows_; }
   void set_epoch(int epoch) { epoch_ = static_cast<std::uint32_t>(epoch); }
-  /// Rows that read other views have order(), which names them; those that hold samples have checksum(), of some of them.
+  /// Rows that read other views have order(), which describes these; rows that hold samples have a checksum() of some of them.
   std::string order() const {
     if constexpr (requires { rows_.order(); })
       return rows_.order();

@@ -19,7 +19,7 @@ class left_out : public error {
   std::shared_ptr<damage_report> report_;
 };
 
-/// Calls f. False if f asks for a sample that is left out, which is counted.
+/// Calls f. Returns false, and counts the sample, if f accesses a sample that is left out.
 template <class F>
 bool unless_left_out(F&& f) {
   STRATA_TRY {

@@ -5,7 +5,7 @@
 
 namespace strata::data {
 
-/// The number of threads, or of batches made ahead, is found by measuring.
+/// The number of threads, or of batches made ahead, is determined by measurements.
 struct autotune_t {};
 inline constexpr autotune_t autotune{};
 

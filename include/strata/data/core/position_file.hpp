@@ -1,4 +1,4 @@
-// How far a data set has been read, in a file beside the weights of a training.
+// The position in a data set, in a file beside the weights of a training.
 #pragma once
 #include <algorithm>
 #include <charconv>

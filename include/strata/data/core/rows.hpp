@@ -1,4 +1,4 @@
-// What a sample index stands for: rows of samples that are written into a batch, or elements of any other type.
+// The meaning of a sample index: rows of samples that are written into a batch, or elements of any other type.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -13,17 +13,17 @@
 
 namespace strata::data {
 
-/// What stages need to know about rows when they are compiled. Rows name what differs from the defaults, which are always safe:
+/// Compile-time properties of rows that stages need. Rows list the differences from the defaults, which are always safe:
 /// `static constexpr row_properties properties{.is_random = true};`
 struct row_properties {
   bool is_random = false;             // a sample depends on a seed and the epoch
-  bool leaves_out = false;            // writing a sample may throw detail::left_out: the batch does without it
+  bool leaves_out = false;            // writing a sample may throw detail::left_out: the batch omits it
   bool any_thread_may_write = false;  // writing calls no function of the user's, and the order of the calls does not matter
 };
 
-/// Rows of samples. `write(i, ahead, place, then)` converts sample i to the type of the place and passes each number of x
-/// through `then`, so that element-wise stages such as scale need no pass of their own. Meanwhile it may prefetch the sample
-/// `ahead`, which is written a little later. Several threads may write at once.
+/// Rows of samples. `write(i, ahead, place, then)` converts sample i to the type of the place and passes each value of x through
+/// `then`, so that element-wise stages such as scale need no pass of their own. Meanwhile it may prefetch the sample `ahead`,
+/// which is written a little later. Several threads may write at once.
 template <class R>
 concept row_source = std::copyable<R> && requires(const R& rows, sample_index i, sample_place<float> place) {
   typename R::value_type;  // of x, before the batch converts it
@@ -53,7 +53,7 @@ concept element_source = std::copyable<R> && requires(const R& rows, sample_inde
 
 namespace detail {
 
-/// Says which member rows lack. Views that hold rows check them at class scope.
+/// Reports the member that rows lack. Views that hold rows check them at class scope.
 template <class R>
 struct checked_rows {
   static constexpr bool value = std::copyable<R>;
@@ -82,7 +82,7 @@ struct checked_rows {
   static_assert(has_write, "rows of samples need write(i, ahead, place, then), which writes sample i into a batch");
 };
 
-// Members that rows may have.
+// Optional members of rows.
 
 /// The number of rows, if it is known before they are read.
 template <class R>
@@ -98,22 +98,22 @@ concept has_weight = requires(const R& rows, sample_index i) { rows.weight(i); }
 /// A pointer to x of a sample, if x lies in memory as value_type.
 template <class R>
 concept has_direct = requires(const R& rows, sample_index i) { rows.direct(i); };
-/// Rows that may lie in memory as stored_samples says: `std::optional<stored_samples> stored() const`.
+/// Rows that may lie in memory in the form of stored_samples: `std::optional<stored_samples> stored() const`.
 template <class R>
 concept has_stored = requires(const R& rows) { rows.stored()->count; };
-/// Rows of a stream: an index may be read until it is released, and its memory is used again afterwards.
+/// Rows of a stream: an index may be read until it is released, and its memory is reused afterwards.
 template <class R>
 concept releasable = requires(const R& rows, sample_index i) {
   rows.release(i);
   rows.release_all();
 };
 
-/// Index i will not be read any more.
+/// Declares that index i will not be read any more.
 template <class Rows>
 void release(const Rows& rows, sample_index i) {
   if constexpr (releasable<Rows>) rows.release(i);
 }
-/// No index will be read any more.
+/// Declares that no index will be read any more.
 template <class Rows>
 void release_all(const Rows& rows) {
   if constexpr (releasable<Rows>) rows.release_all();
@@ -126,7 +126,7 @@ std::size_t ordinal(const Rows& rows, sample_index i) {
   else
     return i.row;
 }
-/// For errors: "sample 17"; rows may have describe(i) that says more: "record 17 of train.tfrecord".
+/// A sample's name for errors: "sample 17"; rows may have a more specific describe(i): "record 17 of train.tfrecord".
 template <class Rows>
 std::string describe(const Rows& rows, sample_index i) {
   if constexpr (requires { rows.describe(i); })
@@ -134,7 +134,7 @@ std::string describe(const Rows& rows, sample_index i) {
   else
     return "sample " + std::to_string(ordinal(rows, i));
 }
-/// The number of threads that the user wants for writing samples; 0: autotune.
+/// The number of threads that the user requests for writing samples; 0: autotune.
 template <class Rows>
 int parallelism(const Rows& rows) {
   if constexpr (requires { rows.parallelism(); })
@@ -143,14 +143,14 @@ int parallelism(const Rows& rows) {
     return 1;
 }
 
-/// Of rows that read two others, whose threads know nothing of each other.
+/// The properties of rows that read two others, whose threads are not coordinated.
 constexpr row_properties both(row_properties a, row_properties b) {
   return {.is_random = a.is_random || b.is_random, .leaves_out = a.leaves_out || b.leaves_out};
 }
-/// Of rows that add something to others: not any thread may write them unless they say so.
+/// The properties of rows that wrap others: any_thread_may_write is off unless they set it themselves.
 constexpr row_properties around(row_properties base) { return both(base, {}); }
 
-/// The type of dense targets before the batch converts them; rows may have target_value_type. The default holds fractions.
+/// The type of dense targets before the batch converts them; rows may have target_value_type. The default can hold fractions.
 template <class Rows>
 struct target_value {
   using type = std::conditional_t<std::floating_point<typename Rows::value_type>, typename Rows::value_type, float>;
@@ -160,7 +160,7 @@ template <class Rows>
 struct target_value<Rows> {
   using type = typename Rows::target_value_type;
 };
-/// Base of rows that have the targets of other rows.
+/// Base of rows with the target type of other rows.
 template <class Base>
 struct target_type_of {};
 template <class Base>
@@ -169,13 +169,13 @@ struct target_type_of<Base> {
   using target_value_type = typename Base::target_value_type;
 };
 
-/// A type that holds every value of A and of B.
+/// A type that represents every value of A and of B.
 template <class A, class B>
 using common_value_t =
     std::conditional_t<std::same_as<A, B>, A,
                        std::conditional_t<sizeof(A) <= 2 || sizeof(B) <= 2 || (std::floating_point<A> && std::floating_point<B>),
                                           std::common_type_t<A, B>, double>>;
-/// The type in which functions of the user see a sample, and in which cache keeps it: that of x, unless targets need more.
+/// The type in which functions of the user receive a sample, and cache stores it: that of x, unless targets need more.
 template <class Rows>
 struct shown_value {
   using type = typename Rows::value_type;

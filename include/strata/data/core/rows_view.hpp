@@ -10,7 +10,7 @@
 namespace strata::data {
 
 namespace detail {
-/// Base of rows that read other rows: passes on everything but the samples or elements.
+/// Base of rows that read other rows: forwards everything except the samples or elements.
 template <class Base>
 class rows_around : public target_type_of<Base> {
  public:
@@ -41,7 +41,7 @@ class rows_around : public target_type_of<Base> {
   }
 
   const Base& base() const { return base_; }
-  /// Reads these rows from now on: a copied stream has a pool of its own.
+  /// Replaces the rows that it reads: a copied stream has a pool of its own.
   void attach(const Base& base) { base_ = base; }
 
  protected:
@@ -50,7 +50,7 @@ class rows_around : public target_type_of<Base> {
   Base base_;
 };
 
-/// Base of rows whose samples have the shape, labels and targets of those that they read.
+/// Base of rows whose samples have the shape, labels and targets of Base.
 template <row_source Base>
 class samples_around : public rows_around<Base> {
  public:
@@ -153,7 +153,7 @@ class rows_view : public std::ranges::view_base {
 };
 
 namespace detail {
-/// The view with rows Rows around its own, made of them and of the arguments.
+/// The view with rows Rows around its own, constructed from them and the arguments.
 template <class Rows, element_view V, class... Arguments>
 auto with_rows(V view, Arguments&&... arguments) {
   Rows rows(view.rows(), std::forward<Arguments>(arguments)...);

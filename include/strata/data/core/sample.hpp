@@ -1,4 +1,4 @@
-// What a sample consists of: values that can become rows of a batch, and where in a batch they go.
+// The parts of a sample: values that can become rows of a batch, and their destination in a batch.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -15,7 +15,7 @@ namespace strata::data {
 
 using strata::sample_index;
 
-/// Input x with its label or target: an integer is a class, a floating-point number or several numbers are a target.
+/// Input x with its label or target: an integer is a class; a floating-point number, or several numbers, are a target.
 template <class X, class Y>
 struct sample {
   X x;
@@ -24,7 +24,7 @@ struct sample {
 template <class X, class Y>
 sample(X, Y) -> sample<X, Y>;
 
-/// Where a sample is written: x, and label or target if the data set has one.
+/// The destination of a sample: x, and label or target if the data set has one.
 template <class T>
 struct sample_place {
   T* x = nullptr;
@@ -93,7 +93,7 @@ struct numbers<stored_tensor<T, S>> : numbers<tensor<T, S>> {
   static const T* data(const stored_tensor<T, S>& e) { return e.values.data(); }
 };
 
-/// How a type is the label or target of a sample.
+/// Traits of types that are a label or target of a sample.
 template <class Y>
 struct label_of {
   static constexpr bool valid = numbers<Y>::valid;
@@ -113,7 +113,7 @@ void write_numbers(const E& e, T* to, Then then) {
   for (int k = 0; k < numbers<E>::extents.size(); ++k) to[k] = then(static_cast<T>(from[k]));
 }
 
-/// How a type is a sample.
+/// Traits of types that are samples.
 template <class E>
 struct sample_traits {
   static constexpr bool valid = numbers<E>::valid, is_pair = false;
@@ -149,7 +149,7 @@ struct sample_traits<std::pair<X, Y>> : pair_traits<X, Y> {
   static const Y& y(const std::pair<X, Y>& e) { return e.second; }
 };
 
-/// The type in which an element is kept after what it was read from is gone.
+/// The type in which an element is stored so that it outlives its source.
 template <class E>
 struct stored {
   using type = E;

@@ -1,4 +1,4 @@
-// The contract of all stages before `batch`: they move sample indices; rows() says what an index stands for.
+// The contract of all stages before `batch`: they move sample indices; rows() maps an index to its sample.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace strata::data {
 
-/// What stages need to know about a view when they are compiled, as row_properties for rows.
+/// Compile-time properties of a view that stages need, as row_properties for rows.
 struct view_properties {
   bool same_on_all_workers = true;  // every worker sees the elements in the same order
 };
@@ -19,8 +19,8 @@ struct view_properties {
 template <class V>
 using rows_t = std::remove_cvref_t<decltype(std::declval<const V&>().rows())>;
 
-/// A view of the indices of elements or samples. begin() starts the next epoch; set_epoch chooses which one that is. It may have
-/// base(), the view before it; size(); order(), see detail::order_of; and shards(), among how many workers it divides its base.
+/// A view of the indices of elements or samples. begin() starts the next epoch; set_epoch sets its number. Optional: base(), the
+/// view before it; size(); order(), see detail::order_of; and shards(), the number of workers that share its base.
 template <class V>
 concept element_view = std::ranges::view<V> && std::ranges::input_range<V> &&
                        std::convertible_to<std::ranges::range_reference_t<V>, sample_index> && requires(V& v, int epoch) {
@@ -34,7 +34,7 @@ template <class V>
 concept sample_view = element_view<V> && row_source<rows_t<V>>;
 
 namespace detail {
-/// Of a view of indices: whether it has each member that it needs besides. For messages.
+/// Whether a view of indices has each of the other required members. For messages.
 template <class V>
 inline constexpr bool is_index_view = false;
 template <std::ranges::view V>
@@ -49,13 +49,13 @@ inline constexpr bool has_view_properties = requires {
 template <class V>
 inline constexpr bool has_rows_of_view = requires(const V& v) { v.rows(); };
 
-// For static_assert: of a concept it would print all requirements, in 20 lines.
+// For static_assert: a failed concept would print all requirements, in 20 lines.
 template <class V>
 inline constexpr bool is_element_view = element_view<V>;
 template <class V>
 inline constexpr bool is_sample_view = sample_view<V>;
 
-/// For stages that make other samples than they read, which would lose the weights.
+/// For stages whose samples differ from those that they read, so that weights would be lost.
 template <class V>
 inline constexpr bool has_no_weights = true;
 template <element_view V>
@@ -95,7 +95,7 @@ constexpr bool is_random() {
     random = random || is_random<std::remove_cvref_t<decltype(std::declval<const V&>().base())>>();
   return random;
 }
-/// Whether a view up to this one reads a stream, of which a copy would begin anew what cannot be read twice, such as a pipe.
+/// Whether a view up to this one reads a stream, a copy of which would read again from the start, which is impossible for a pipe.
 template <class V>
 constexpr bool reads_stream() {
   bool reads = false;

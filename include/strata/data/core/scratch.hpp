@@ -1,4 +1,4 @@
-// Short-lived memory of a thread, which is allocated once and used again.
+// Short-lived memory of a thread, which is allocated once and reused.
 #pragma once
 #include <cstddef>
 #include <strata/base/arena.hpp>

@@ -1,4 +1,4 @@
-// Stages that make a stream of new elements from the view before them.
+// Base of stages that make a stream of new elements from the view before them.
 #pragma once
 #include <strata/data/core/stream.hpp>
 #include <utility>

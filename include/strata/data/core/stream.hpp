@@ -12,8 +12,8 @@
 
 namespace strata::data {
 
-/// Where a stream comes from. start(epoch) goes to the first element; next(e) writes the next one into e, whose memory it may use
-/// again, or returns false at the end. It may have order() and base(), see element_view.
+/// The source of a stream. start(epoch) goes to the first element; next(e) writes the next one into e, whose memory it may reuse,
+/// or returns false at the end. Optional members: order() and base(), see element_view.
 template <class S>
 concept stream_source = std::copyable<S> && requires(S& source, typename S::element& e, int epoch) {
   source.start(epoch);

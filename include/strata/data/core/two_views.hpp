@@ -50,7 +50,7 @@ class two_row_sources {
   RowsB b_;
 };
 
-/// Base of Self, which reads A and B. Its rows read the rows of both. A copy makes new ones, since a copied stream has a pool of
+/// Base of Self, which reads A and B. Its rows read the rows of both. A copy makes new rows, since a copied stream has a pool of
 /// its own.
 template <class Self, element_view A, element_view B, class Rows>
 class stage_over_two : public single_pass<Self> {

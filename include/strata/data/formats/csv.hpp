@@ -47,7 +47,7 @@ struct csv_options {
 
 namespace detail {
 
-/// How a C++ type is read from one column or several.
+/// The conversion of one or several columns to a C++ type.
 template <class T>
 struct csv_type {
   static constexpr bool valid = std::is_arithmetic_v<T> && !std::same_as<T, long double>;
@@ -83,7 +83,7 @@ enum class csv_number { good, no_number, too_large };
 inline bool is_at_least_one(std::string_view number) {
   const std::size_t end = std::min(number.find_first_of("eE"), number.size()), point = std::min(number.find('.'), end);
   const std::size_t first = number.find_first_of("123456789");
-  // The power of ten that the first digit counts, without the exponent.
+  // The power of ten of the first digit, without the exponent.
   const auto power = static_cast<std::int64_t>(point) - static_cast<std::int64_t>(first) - (first < point ? 1 : 0);
   std::int64_t exponent = 0;
   const bool negative = end + 1 < number.size() && number[end + 1] == '-';
@@ -130,7 +130,7 @@ bool is_a(double v) {
            v < static_cast<double>(std::numeric_limits<T>::max()) + 1 && v == std::trunc(v);
 }
 
-/// Reads a table from first to last: its header, then one record at a time.
+/// Reads a table from its beginning to its end: the header, then one record at a time.
 class csv_table {
  public:
   csv_table(const std::filesystem::path& path, const csv_options& o)
@@ -164,7 +164,7 @@ class csv_table {
   const std::vector<std::string>& names() const { return names_; }
   /// The indices of some columns.
   std::vector<std::size_t> find(const std::vector<std::string>& wanted) const {
-    // Sorted once, because all names may be wanted and a file may have very many.
+    // Sorted once, because all names may be searched for, and a file may have very many.
     std::vector<std::size_t> order(names_.size()), found;
     std::iota(order.begin(), order.end(), std::size_t{0});
     const auto name_of = [&](std::size_t column) -> const std::string& { return names_[column]; };
@@ -182,7 +182,7 @@ class csv_table {
     return found;
   }
 
-  /// The indices of all columns but those with these names.
+  /// The indices of all columns except those with these names.
   std::vector<std::size_t> all_but(const std::vector<std::string>& others = {}) const {
     std::vector<std::size_t> columns;
     for (std::size_t i = 0; i < names_.size(); ++i)
@@ -197,7 +197,7 @@ class csv_table {
   }
 
   std::string_view text(std::size_t column) const { return reader_[column]; }
-  /// Blanks around the text do not count, nor how a number is spelt, except for T = std::string.
+  /// Leading and trailing blanks are ignored, and so is the notation of a number, except for T = std::string.
   template <class T = double>
   bool is_missing(std::size_t column) const {
     const auto is_listed = [&](std::string_view text) { return std::ranges::find(na_values_, text) != na_values_.end(); };
@@ -242,7 +242,7 @@ class csv_table {
  private:
   csv_reader reader_;
   std::vector<std::string> names_, na_values_;
-  std::vector<double> na_numbers_;  // those of na_values_ that are numbers
+  std::vector<double> na_numbers_;  // the numbers among na_values_
   std::optional<double> missing_;
   bool has_first_ = false;
 };
@@ -261,7 +261,7 @@ class csv_typed {
   }
 
   bool next() { return table_.next(); }
-  /// Stores the record in variables of the types.
+  /// Stores the record in variables of these types.
   void read(T&... to) const {
     std::size_t column = 0;
     (read_one(column, to), ...);
@@ -301,8 +301,8 @@ struct csv_row<X, Y> {
 /// A row of one type is a T, of two a std::pair, of more a std::tuple. Types are numbers, bool, std::string, std::optional of
 /// these (empty for a missing value) and std::array (as many columns). Input range; each begin() reads the file from its
 /// beginning. The file may be larger than the memory. As samples: `from_generator([] { return csv_rows<std::array<float, 4>,
-/// int>("large.csv"); })`. Throws strata::error with file, line, column and text: no such column, another number of them, a value
-/// that is missing or no such number, damaged quotes. https://www.rfc-editor.org/rfc/rfc4180
+/// int>("large.csv"); })`. Throws strata::error with file, line, column and text for a missing column, a wrong number of them, a
+/// value that is missing or not of its type, and damaged quotes. https://www.rfc-editor.org/rfc/rfc4180
 template <class... T>
 class csv_rows : public detail::single_pass<csv_rows<T...>> {
   static_assert(sizeof...(T) > 0 && (detail::csv_type<T>::valid && ...),
@@ -345,7 +345,7 @@ class csv_rows : public detail::single_pass<csv_rows<T...>> {
 /// The columns that read_csv returns, a std::tuple.
 template <class... T>
 struct csv_columns : std::tuple<std::vector<T>...> {
-  /// The error of a loop over columns. For a concept they are no range.
+  /// Its name appears in the error of a loop over columns. For concepts, columns are not a range.
   struct no_row {
     const typename detail::csv_row<T...>::type* none = nullptr;
 
@@ -357,9 +357,9 @@ struct csv_columns : std::tuple<std::vector<T>...> {
     no_row& operator++() { return *this; }
     friend bool operator==(const no_row&, const no_row&) = default;
   };
-  /// For the error of a loop.
+  /// Declared for the error of a loop.
   no_row begin() const { return {}; }
-  /// For the error of a loop.
+  /// Declared for the error of a loop.
   no_row end() const { return {}; }
 };
 
@@ -398,8 +398,8 @@ struct csv_targets {
 };
 
 namespace detail {
-/// The one text of a label that may be spelt in several ways: " 1.0", "+1" and "1e0" are "1", "True" is "true". Numbers that a
-/// double does not tell apart stay as they are.
+/// The canonical text of a label that may be written in several ways: " 1.0", "+1" and "1e0" are "1", "True" is "true". Numbers
+/// from 2^53 on, which doubles cannot distinguish, stay.
 inline std::string csv_class_name(std::string_view text) {
   text = without_blanks(text);
   if (double v = 0; parse_csv_number(text, v) == csv_number::good && std::abs(v) < 0x1p53) {
@@ -411,7 +411,7 @@ inline std::string csv_class_name(std::string_view text) {
   return std::string(text);
 }
 
-/// Collects label texts; they become class numbers when all are known.
+/// Collects label texts; they become class numbers when all have been read.
 class csv_classes {
  public:
   explicit csv_classes(std::vector<std::string> names) : names_(std::move(names)), given_(!names_.empty()) {
@@ -428,8 +428,8 @@ class csv_classes {
     labels_.push_back(known->second);
   }
 
-  /// Labels and names of the classes. Throws strata::error that names the file if labels are class numbers but for one that is
-  /// too large to be one.
+  /// Labels and names of the classes. Throws strata::error that names the file if all labels are class numbers, except for one
+  /// that is too large.
   std::pair<std::vector<std::int32_t>, std::vector<std::string>> finish(const std::filesystem::path& path) {
     if (given_) return {std::move(labels_), std::move(names_)};
     std::vector<double> values(names_.size());
@@ -469,7 +469,7 @@ class csv_classes {
   }
 
  private:
-  /// The number of a text that is spelt in this way for the first time.
+  /// The class number of a label whose text has not been read before.
   std::int32_t number_of(const csv_table& table, std::size_t column) {
     std::string name = csv_class_name(table.text(column));
     if (const auto known = number_of_.find(name); known != number_of_.end()) return known->second;
@@ -484,7 +484,7 @@ class csv_classes {
   }
 
   std::vector<std::string> names_;
-  std::map<std::string, std::int32_t, std::less<>> number_of_;  // by each spelling; no hash: the texts may be chosen to collide
+  std::map<std::string, std::int32_t, std::less<>> number_of_;  // keyed by text; no hash table: texts may be chosen to collide
   std::vector<std::int32_t> labels_;
   bool given_;
 };

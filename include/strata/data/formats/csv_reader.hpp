@@ -25,8 +25,8 @@ struct csv_limits {
 /// Splits a file into records, and those into fields. Lines end with LF, CRLF or CR; a field in double quotes may hold
 /// separators, line ends and doubled quotes; quotes inside an unquoted field are text, as in most programs; empty lines and a
 /// UTF-8 byte order mark at the beginning are skipped. Holds one record and a megabyte in memory. Throws strata::error naming
-/// file and line if the file cannot be read, is UTF-16 or an archive, or asks for more than the limits, or if the closing quote
-/// of a field is missing or followed by other text.
+/// file and line if the file cannot be read, is UTF-16 or an archive, or exceeds the limits, or if the closing quote of a field
+/// is missing or followed by other text.
 class csv_reader {
  public:
   explicit csv_reader(std::filesystem::path path, char separator = ',', csv_limits limits = {})
@@ -58,7 +58,7 @@ class csv_reader {
     return !fields_.empty();
   }
 
-  // The fields of the record, until next().
+  // Fields of the record, valid until next().
 
   std::size_t size() const { return fields_.size(); }
   std::string_view operator[](std::size_t i) const { return {buffer_.data() + fields_[i].begin, fields_[i].size}; }
@@ -85,7 +85,7 @@ class csv_reader {
     return static_cast<std::size_t>(std::count(buffer_.data() + at_, buffer_.data() + end, '\n'));
   }
 
-  /// Reads more of the file, after what is left in the buffer.
+  /// Reads more of the file after the remaining bytes of the buffer.
   void fill() {
     std::memmove(buffer_.data(), buffer_.data() + at_, end_ - at_);
     end_ -= at_;
@@ -99,7 +99,7 @@ class csv_reader {
     complete_ = end_ < buffer_.size();
   }
 
-  /// Splits one record; no fields at the end of the file. False if the record continues after the buffer.
+  /// Splits one record; no fields result at the end of the file. False if the record continues after the buffer.
   bool split() {
     fields_.clear();
     lines_ = 0;

@@ -25,7 +25,7 @@
 
 namespace strata::data {
 
-/// What the list of a feature holds. The values are the field numbers of tf.train.Feature; none: there is no list.
+/// The element type of the list of a feature. The values are the field numbers of tf.train.Feature; none: there is no list.
 enum class feature_kind { none = 0, bytes = 1, floats = 2, integers = 3 };
 
 /// Reads the features of a serialized tf.train.Example, which must outlive this object and the results. Each call searches all
@@ -36,7 +36,7 @@ enum class feature_kind { none = 0, bytes = 1, floats = 2, integers = 3 };
 ///       return std::pair(e.floats<784>("image"), e.integer("label"));
 ///     })
 ///
-/// As in protobuf, the last of equal keys counts, unknown fields are skipped, and lists may be packed or not. All members throw
+/// As in protobuf, the last of equal keys is used, unknown fields are skipped, and lists may be packed or not. All members throw
 /// strata::error, with the key, if there is no such feature or if it holds another kind or number of values, and if the bytes are
 /// not an Example. https://www.tensorflow.org/api_docs/python/tf/train/Example
 class example {
@@ -70,7 +70,7 @@ class example {
     return all;
   }
 
-  // Features of one value; bytes are not copied.
+  // Features with one value; bytes are not copied.
   std::span<const std::byte> bytes(std::string_view key) const { return single<bytes_view>(key); }
   std::string_view text(std::string_view key) const {
     const auto all = bytes(key);
@@ -100,13 +100,13 @@ class example {
   }
   void floats(std::string_view key, std::span<float> out) const { fill(key, out); }
   void integers(std::string_view key, std::span<std::int64_t> out) const { fill(key, out); }
-  /// Straight into a batch: `map_to<shape{28, 28, 1}>([](const auto& record, auto x) { example(record).floats("image", x); })`.
+  /// Writes into a batch: `map_to<shape{28, 28, 1}>([](const auto& record, auto x) { example(record).floats("image", x); })`.
   template <shape S>
   void floats(std::string_view key, tensor<float, S> out) const {
     fill(key, std::span<float>(out.data, std::size_t{S.size()}));
   }
 
-  // One value of a known number of bytes, such as the pixels of an image.
+  // One value with a known number of bytes, such as the pixels of an image.
   template <std::size_t N>
   std::array<std::uint8_t, N> bytes(std::string_view key) const {
     std::array<std::uint8_t, N> out;
@@ -134,7 +134,7 @@ class example {
                                           : std::is_same_v<T, std::int64_t> ? feature_kind::integers
                                                                             : feature_kind::bytes;
 
-  /// A tf.train.Feature. Its lists are a oneof: the last kind counts, and all lists of this kind after it are joined.
+  /// A tf.train.Feature. Its lists are a oneof: the last kind is used, and all lists of this kind after it are joined.
   struct list {
     std::string_view key;
     feature_kind kind = feature_kind::none;

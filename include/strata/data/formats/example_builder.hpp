@@ -25,7 +25,7 @@ namespace strata::data {
 ///       writer.write(e.serialized());
 ///     }
 ///
-/// Of two features with one name the later counts. Nothing is allocated once the largest Example has been built. Throws
+/// Of two features with the same name the later is used. Nothing is allocated once the largest Example has been built. Throws
 /// strata::error if the Example exceeds 2 GiB, the limit of protobuf. https://www.tensorflow.org/api_docs/python/tf/train/Example
 class example_builder {
   using bytes_view = std::span<const std::byte>;
@@ -62,7 +62,7 @@ class example_builder {
 
   /// Valid until the next call of another member.
   std::span<const std::byte> serialized() {
-    // The length of the features is known now; it is written in front of them.
+    // The length of the features is available now; it is written in front of them.
     char text[head];
     char* end = text;
     *end++ = 1 << 3 | int(protozero::pbf_wire_type::length_delimited);
@@ -80,7 +80,7 @@ class example_builder {
   /// The size of a field with its number and length.
   static std::size_t delimited(std::size_t bytes) { return 1 + std::size_t(protozero::length_of_varint(bytes)) + bytes; }
 
-  /// Writes with sizes that are known beforehand, so that nothing moves when a message ends.
+  /// Writes with sizes computed in advance, so that nothing is moved when a message ends.
   template <class Write>
   example_builder& add(std::string_view key, protozero::pbf_tag_type kind, std::size_t list_size, Write write) {
     const std::size_t feature_size = delimited(list_size), entry_size = delimited(key.size()) + delimited(feature_size);

@@ -32,7 +32,7 @@ namespace strata::data {
 
 namespace detail {
 
-/// The types of numbers that strata shares with NumPy.
+/// Element types that strata and NumPy have in common.
 template <class T>
 concept npy_number = std::is_arithmetic_v<T> && sizeof(T) <= 8;
 
@@ -51,7 +51,7 @@ struct half {
   }
 };
 
-/// A dtype: 'b' bool, 'i' int, 'u' uint, 'f' float; and the bytes of a number.
+/// A dtype: 'b' bool, 'i' int, 'u' uint, 'f' float; and the bytes of an element.
 struct npy_type {
   char kind = 0;
   int size = 0;
@@ -90,7 +90,7 @@ void with_type(npy_type t, F&& f) {
     with_size<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>(t.size, f);
 }
 
-/// A .npy file in memory; `owner` keeps it there.
+/// A .npy file in memory, which `owner` keeps alive.
 struct npy_bytes {
   std::string name;  // for errors
   std::shared_ptr<const void> owner;
@@ -108,7 +108,7 @@ struct npy_header {
   npy_type type;
   bool swapped = false, fortran_order = false;
   std::vector<std::uint64_t> extents;
-  std::size_t data_offset = 0, type_at = 0, shape_at = 0;  // where in the file
+  std::size_t data_offset = 0, type_at = 0, shape_at = 0;  // offsets in the file
 };
 
 /// Reads the header: a dictionary in Python's notation, with exactly the keys descr, fortran_order and shape.
@@ -303,7 +303,7 @@ void convert_npy_values(const npy_bytes& file, const npy_header& h, std::size_t 
         convert_one(column[std::size_t(k)] * samples + n, n, k);
 }
 
-/// The array: in the memory of the file if no conversion is needed, otherwise in memory of its own.
+/// The array: in the mapped file if no conversion is needed, otherwise in new memory.
 template <npy_number T, shape S>
 array<T, S> array_of(const npy_bytes& file) {
   const npy_header h = npy_header_parser(file).parse();
@@ -336,9 +336,9 @@ inline npy_bytes map_npy(const std::filesystem::path& path) {
 }
 }  // namespace detail
 
-/// Reads a .npy file of shape (samples, S...), where trailing ones may be missing: (60000, 28, 28) for S = (28, 28, 1).
-/// Memory-mapped, not copied, if it holds T in C order and this machine's byte order; then the file must not be changed while the
-/// array lives. Otherwise converted: from every dtype to floating-point numbers (rounded; a float64 beyond float32 is an error),
+/// Reads a .npy file of shape (samples, S...), where trailing ones may be missing: (60000, 28, 28) for S = (28, 28, 1). The file
+/// is mapped, not copied, if it holds T in C order and this machine's byte order; then it must not be changed during the array's
+/// lifetime. Otherwise converted: from every dtype to floating-point numbers (rounded; a float64 beyond float32 is an error),
 /// from integers to integers that hold the values, from Fortran order and from the other byte order. Formats 1 to 3. Throws
 /// strata::error with file, offset, expected and actual value if the file cannot be read, is damaged, too short or too long, of
 /// another shape, or of a dtype that is not converted.
@@ -347,7 +347,7 @@ array<T, S> load_npy(const std::filesystem::path& path) {
   return detail::array_of<T, S>(detail::map_npy(path));
 }
 
-/// A .npy file that may be larger than the memory; see mapped_array, whose other options apply.
+/// Maps a .npy file that may be larger than the memory; see mapped_array, whose other options apply.
 /// Throws strata::error as load_npy does, and if the file would have to be converted.
 template <detail::npy_number T, shape S>
 mapped_array<T, S> mapped_npy(const std::filesystem::path& path, mapped_array_options options = {}) {
@@ -394,7 +394,7 @@ class npy_values {
     requires std::ranges::sized_range<R> && std::ranges::borrowed_range<R> && detail::npy_number<std::ranges::range_value_t<R>>
   npy_values(R&& values) : npy_values(values, {std::ranges::size(values)}) {}
 
-  /// What precedes the values in a file: a multiple of 64 bytes.
+  /// The bytes before the values in a file: a multiple of 64.
   std::string header() const {
     const char order = type_.size == 1 ? '|' : std::endian::native == std::endian::little ? '<' : '>';
     std::string text = std::string("{'descr': '") + order + type_.kind + std::to_string(type_.size) +

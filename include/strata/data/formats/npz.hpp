@@ -33,7 +33,7 @@ class npz_file {
   }
 
   const std::filesystem::path& path() const { return archive_.path(); }
-  /// In the order of the archive, without ".npy".
+  /// Names in the order of the archive, without ".npy".
   const std::vector<std::string>& names() const { return names_; }
 
   /// The member as an array of shape (samples, S...); see load_npy.

@@ -36,14 +36,14 @@ class tf_record_source {
   tf_record_source& operator=(const tf_record_source& other) { return *this = tf_record_source(other); }
 
   const file_list& files() const { return files_; }
-  /// Names the files of all workers. A worker may not have those of the others, so their sizes belong to it only while all
-  /// workers read all files.
+  /// Describes the files of all workers. A worker may lack the files of others, so their sizes are included only if all workers
+  /// read all files.
   std::string order() const {
     return strata::detail::text_of({"tf_record(", all_files_.size(), " files, ",
                                     text_of_checksum(checksum_of_files(all_files_, files_.size() == all_files_.size())), ")"});
   }
   const damage_report& damage() const { return *options_.damage; }
-  /// Files index, index + workers, index + 2 workers ...: for shard_by<auto_shard::file>.
+  /// Keeps files index, index + workers, index + 2 workers ...: for shard_by<auto_shard::file>.
   void keep_files(std::size_t workers, std::size_t index) {
     files_ = files_.shard(workers, index);
     reader_.reset();
@@ -73,7 +73,7 @@ class tf_record_source {
 /// `tf_record("train.tfrecord")`, `tf_record({"a", "b"}, {.compression = data::compression::gzip})`: the records of some files,
 /// one file after the other, as elements that convert to std::span<const std::byte>; `map` makes samples of them, see
 /// data::example. Input range without a size; a copy reads independently. Throws strata::error as tf_record_reader does. A report
-/// counts damage that is skipped:
+/// counts skipped damage:
 ///
 ///     auto damage = std::make_shared<data::damage_report>();
 ///     auto train = data::tf_record("train.tfrecord", {.skip_damaged = true, .damage = damage}) | ...

@@ -1,4 +1,4 @@
-// A record of a TFRecord file, as a reader shows it and as a pipeline keeps it.
+// A record of a TFRecord file, in the form of a reader and in that of a pipeline.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,16 +11,16 @@
 
 namespace strata::data {
 
-/// The bytes of a record, valid until the next one is read, and their place.
+/// The bytes of a record, valid until the next one is read, and their position.
 struct tf_record_bytes {
   std::span<const std::byte> bytes;
   std::shared_ptr<const std::filesystem::path> file;
-  std::uint64_t number = 0, offset = 0;  // in this file, from 0; the offset is in the decompressed data
+  std::uint64_t number = 0, offset = 0;  // within this file, from 0; the offset counts decompressed bytes
 
   operator std::span<const std::byte>() const { return bytes; }
 };
 
-/// A record that a pipeline keeps while it needs it.
+/// A record stored by a pipeline for as long as it is needed.
 class tf_record_element {
  public:
   tf_record_element() = default;
@@ -38,7 +38,7 @@ class tf_record_element {
   const std::filesystem::path& file() const { return *file_; }
   std::uint64_t number() const { return number_; }
   std::uint64_t offset() const { return offset_; }
-  /// For errors of later stages.
+  /// The record's name for errors of later stages.
   std::string describe() const { return "record " + std::to_string(number_) + " of " + file_->string(); }
 
  private:

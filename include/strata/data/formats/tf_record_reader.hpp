@@ -24,8 +24,8 @@ struct tf_record_options {
   data::compression compression = data::compression::none;
   bool check_crc = true;
   bool skip_damaged = false;                // count damaged records and continue after them, instead of an error
-  std::shared_ptr<damage_report> damage{};  // where they are counted; none: each reader has its own report
-  std::uint64_t max_record_bytes = std::uint64_t{256} << 20;                // of one record
+  std::shared_ptr<damage_report> damage{};  // counts them; none: each reader has its own report
+  std::uint64_t max_record_bytes = std::uint64_t{256} << 20;                // limit for one record
   std::uint64_t max_compression_ratio = io::default_max_compression_ratio;  // bytes of records for each byte of a compressed file
 };
 
@@ -57,7 +57,7 @@ class tf_record_reader : public detail::single_pass<tf_record_reader> {
   file_list files_;
   tf_record_options options_;
   io::file_window window_;
-  std::size_t file_ = 0, used_ = 0;  // used_: bytes of the window that the last record took
+  std::size_t file_ = 0, used_ = 0;  // used_: size of the last record in the window
   tf_record_bytes record_;
   bool done_ = true;
 
@@ -125,7 +125,7 @@ class tf_record_reader : public detail::single_pass<tf_record_reader> {
     options_.damage->add_file(text + "; the rest of the file is skipped");
     return false;
   }
-  /// Bytes are missing: because the compressed data are damaged or too long, or because the file ends.
+  /// The reason for missing bytes: compressed data that are damaged or too long, or else `why`, as the file ends.
   std::string damage_or(const std::string& why) const { return window_.damage().empty() ? why : window_.damage(); }
   std::string place() const {
     return record_.file->string() + ": record " + std::to_string(record_.number) + " at byte " + std::to_string(record_.offset) +

@@ -73,7 +73,7 @@ class deflater {
 ///     for (...) writer.write(bytes);
 ///     writer.close();
 ///
-/// close() puts the complete file at its place. Without close(), or if anything fails, an older file is unchanged. Throws
+/// close() moves the complete file to its place. Without close(), or if anything fails, an older file is unchanged. Throws
 /// strata::error, with the path and the message of the system, if it cannot be written.
 /// https://www.tensorflow.org/api_docs/python/tf/io/TFRecordWriter
 class tf_record_writer {

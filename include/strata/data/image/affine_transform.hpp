@@ -1,4 +1,4 @@
-// Affine transforms of images: each pixel of the result is read at a place that an affine map gives.
+// Affine transforms of images: an affine map gives the place at which each pixel of the result is read.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -14,7 +14,7 @@
 
 namespace strata::data {
 
-/// How an image a b c d continues beyond its edges.
+/// The continuation of an image a b c d beyond its edges.
 enum class fill_mode {
   constant,  // k k k k | a b c d | k k k k
   nearest,   // a a a a | a b c d | d d d d
@@ -55,7 +55,7 @@ struct affine_options {
 namespace detail {
 using strata::detail::multiply_add;
 
-/// Which of n pixels continues the row at place i; -1: the fill value.
+/// The index of the pixel, of n, that continues the row at place i; -1: the fill value.
 inline int pixel_at(fill_mode mode, int i, int n) {
   if (i >= 0 && i < n) return i;
   const auto remainder = [i](int period) { return (i % period + period) % period; };
@@ -71,7 +71,7 @@ inline int pixel_at(fill_mode mode, int i, int n) {
   }
 }
 
-/// x rounded down, and the rest, in operations that vectorise.
+/// x rounded down, and the remainder, in operations that vectorise.
 template <class F>
 struct rounded_down {
   int place;
@@ -83,7 +83,7 @@ struct rounded_down {
   }
 };
 
-/// Converts to T: rounded and clamped if T is an integer.
+/// Converts to T; integers are rounded and clamped.
 template <class T, class F>
 T number_of(F value) {
   if constexpr (std::floating_point<T>) {
@@ -110,7 +110,7 @@ class affine_sampler {
  public:
   affine_sampler(tensor<const T, S> in, const affine_matrix& m, const affine_options& options)
       : in_(in), m_(m), options_(options), fill_(static_cast<F>(options.fill_value)) {
-    // Checks the places of the corners; all others lie between.
+    // Checks the places of the corners, between which all others lie.
     for (const int x : {0, width - 1})
       for (const int y : {0, height - 1})
         for (const double place :
@@ -134,11 +134,11 @@ class affine_sampler {
   int row_at(int y) const { return pixel_at(options_.fill_mode, y, height); }
   F value(const T* row, int x, int c) const { return x < 0 ? fill_ : static_cast<F>(row[x * channels + c]); }
 
-  /// How a row is read; the same for all rows. Without a zoom, pixels `begin` to `end` are read one after the other, `shift`
-  /// pixels further: this needs no table, and the loop vectorises.
+  /// The places at which pixels of a row are read; the same for all rows. Without a zoom, pixels `begin` to `end` are read one
+  /// after the other, `shift` pixels further: this needs no table, and the loop vectorises.
   struct columns {
     int left[width], right[width];
-    F weight[width];  // of the right one
+    F weight[width];  // weight of the right pixel
     int begin = 0, end = 0, shift = 0;
     F weight_of_all = 0;
   };
@@ -186,7 +186,7 @@ class affine_sampler {
     }
   }
 
-  /// A row read with `columns`; y = -1: of fill values.
+  /// Reads a row with `columns`; y = -1: a row of fill values.
   void read_row(int y, const columns& c, F* __restrict line) const {
     if (y < 0) {
       std::fill_n(line, row_size, fill_);
@@ -215,7 +215,7 @@ class affine_sampler {
   template <class Then>
   void bilinear_upright(T* out, Then then) const {
     const columns c = make_columns(0, 1);
-    // Two rows, read once each: the lower one of a pixel is the upper one of the pixel below.
+    // Two rows are kept, so that each is read once: the lower one for a pixel is the upper one for the pixel below.
     struct line {
       int row = -2;  // none
       F values[row_size];
@@ -231,8 +231,8 @@ class affine_sampler {
     }
   }
 
-  /// Where the pixels of one row of the result are read: places, rounded down, and how far beyond; from `begin` to `end`, all
-  /// is inside the image.
+  /// The places at which the pixels of one row of the result are read: rounded down, and the remainders. All pixels from `begin`
+  /// to `end` are read inside the image.
   struct places {
     int x[width], y[width];
     F beyond_x[width], beyond_y[width];
@@ -301,9 +301,9 @@ class affine_sampler {
 
 }  // namespace detail
 
-/// in, out: (height, width, channels), not the same memory. Each number goes through `then` on its way out. Integers are
-/// rounded. Around the image, interpolation sees what fill_mode says, pixel by pixel: with `wrap`, the last column and the
-/// first are neighbours, as in Keras on JAX and NumPy. Throws strata::error if the matrix leads further than 2^28 pixels away.
+/// in, out: (height, width, channels), not the same memory. Each value is passed through `then`. Integers are rounded. Around the
+/// image, interpolation sees what fill_mode says, pixel by pixel: with `wrap`, the last column and the first are neighbours, as
+/// in Keras on JAX and NumPy. Throws strata::error if the matrix leads further than 2^28 pixels away.
 /// https://keras.io/api/ops/image/#affine_transform-function
 template <class T, shape S, class Then = std::identity>
 void affine_transform(tensor<const T, S> in, const affine_matrix& matrix, tensor<T, S> out, const affine_options& options = {},

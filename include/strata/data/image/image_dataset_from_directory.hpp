@@ -44,12 +44,12 @@ struct image_folder_options {
   std::vector<std::string> class_names = {};  // sub-folders in the order of their labels; none: all, sorted
   resize_method interpolation = resize_method::bilinear;
   bool crop_to_aspect_ratio = false, pad_to_aspect_ratio = false;
-  double validation_split = 0;  // fraction of the files that is for validation
+  double validation_split = 0;  // fraction of the files used for validation
   data::subset subset = data::subset::all;
   std::uint64_t seed = 0;     // chooses the files for validation
-  bool follow_links = false;  // follow links to folders below those of the classes
+  bool follow_links = false;  // follow links to folders below the class folders
   data::parallel parallel{autotune};
-  std::uint64_t max_pixels = default_max_pixels;  // a file with more is an error
+  std::uint64_t max_pixels = default_max_pixels;  // a file with more pixels is an error
 };
 
 namespace detail {
@@ -70,13 +70,13 @@ inline bool is_folder(const files::directory_entry& entry) {
   return entry.is_directory(unknown);
 }
 
-/// An image of another format, such as Keras or a viewer reads.
+/// Whether an image has another format, which Keras or a viewer reads.
 inline bool is_other_image_name(const files::path& file) {
   constexpr const char* endings[] = {".bmp", ".gif", ".webp", ".tif", ".tiff", ".jfif", ".heic", ".avif", ".jp2", ".ppm", ".pgm"};
   return std::ranges::find(endings, strata::detail::lower_case(file.extension().string())) != std::end(endings);
 }
 
-/// What lies in a folder and is not read: of each kind how many, and the first by name.
+/// Counts what a folder contains besides the files to read: for each kind the number, and the first by name.
 class left_out_files {
  public:
   explicit left_out_files(const files::path& folder) : folder_(folder) {}
@@ -156,7 +156,7 @@ inline std::vector<std::string> images_below(const files::path& folder, bool fol
   return paths;
 }
 
-/// The indices of those of n files that belong to the subset, in order. They depend on the seed only.
+/// The indices, in order, of the files that belong to the subset, out of n. They depend on the seed only.
 inline std::vector<std::size_t> members(const files::path& folder, std::size_t n, const image_folder_options& options) {
   std::vector<std::size_t> order(n);
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -185,7 +185,7 @@ struct image_list {
   std::vector<std::int32_t> labels;
   std::vector<std::string> class_names;
   image_folder_options options;
-  std::string left_out;  // in words
+  std::string left_out;  // as text
 };
 
 /// Makes each sub-folder a class.
@@ -209,7 +209,7 @@ inline void list_classes(const files::path& folder, image_list& list, left_out_f
   }
 }
 
-/// On std::clog. A program opens the same folder several times, for training and for validation.
+/// Prints to std::clog. A program opens the same folder several times, for training and for validation.
 inline void print_once(std::string line) {
   static std::mutex one_at_a_time;
   static std::set<std::string> printed;
@@ -217,7 +217,7 @@ inline void print_once(std::string line) {
   if (const auto [at, is_new] = printed.insert(std::move(line)); is_new) std::clog << *at;
 }
 
-/// The files to read. Labels are inferred from the folders unless Kind is none or the user has given some.
+/// The files to read. Labels are inferred from the folders unless Kind is none or the user passes labels.
 template <label_kind Kind>
 image_list list_images(const files::path& folder, image_folder_options options, const std::vector<std::int32_t>* labels) {
   const bool inferred = Kind == label_kind::sparse && !labels;
@@ -295,7 +295,7 @@ class image_folder_rows {
   std::string describe(sample_index i) const { return "sample " + std::to_string(i.row) + ", " + path(i.row); }
   int parallelism() const { return list_->options.parallel.threads(); }
 
-  /// Of the files' names, their labels and the sizes of some. They are not read.
+  /// The checksum of the files' names, their labels and the sizes of some. Files are not read.
   std::uint64_t checksum() const {
     strata::detail::fnv1a sum;
     sum.add(checksum_of_files(list_->paths, true));
@@ -325,7 +325,7 @@ class image_folder : public indexed_view<detail::image_folder_rows<S, T, Labels>
       : indexed_view<rows_type>("image_dataset_from_directory", rows_type(std::move(list))) {}
 
   const std::vector<std::string>& file_paths() const { return this->rows().file_paths(); }
-  /// What lies in the folder and is not read, in words: counts, and an example of each kind.
+  /// Describes what the folder contains besides the files to read: counts, and an example of each kind.
   const std::string& left_out() const { return this->rows().left_out(); }
   std::string order() const {
     const image_folder_options& options = this->rows().options();
@@ -339,7 +339,7 @@ class image_folder : public indexed_view<detail::image_folder_rows<S, T, Labels>
                                        options.validation_split, ", seed ", options.seed});
     return text + ")";
   }
-  /// By label; empty unless labels are inferred.
+  /// Class names by label; empty unless labels are inferred.
   const std::vector<std::string>& class_names() const { return this->rows().class_names(); }
 };
 
@@ -353,8 +353,8 @@ auto open_images(const files::path& folder, image_folder_options options, const 
 }  // namespace detail
 
 /// `image_dataset_from_directory<shape{224, 224, 3}>("flowers", {.validation_split = 0.2, .subset = subset::training})`: the
-/// .png, .jpg and .jpeg files in the sub-folders of a folder, and below. A label is the number of the sub-folder among all,
-/// sorted by name, or in `class_names`. (Keras reads .bmp and .gif, too.)
+/// .png, .jpg and .jpeg files in the sub-folders of a folder, and below. A label is the index of the sub-folder among all, sorted
+/// by name, or in `class_names`. (Keras reads .bmp and .gif, too.)
 ///
 /// out: a view of sample indices, sorted by folder and file name, random access and sized, for `shuffle` and `batch`; a shuffle
 /// reads no files. A file is read and decoded when its sample is written into a batch, on `parallel` threads. x: (height, width,
@@ -365,9 +365,9 @@ auto open_images(const files::path& folder, image_folder_options options, const 
 /// (files for validation are drawn from all files, by seed; each subset stays sorted), seed, follow_links, parallel (autotune),
 /// max_pixels.
 ///
-/// What is left out is counted by left_out(): images of other formats or beside the sub-folders, sub-folders without images or
-/// not in class_names, links to folders that are not followed; and what is harmless: other files, those that macOS keeps beside
-/// images (._x.jpg), hidden sub-folders. A line on std::clog, once for each folder, names what is not harmless.
+/// left_out() counts what is left out: images of other formats or beside the sub-folders, sub-folders without images or not in
+/// class_names, links to folders that are not followed; and harmless files: other files, those that macOS adds to images
+/// (._x.jpg), hidden sub-folders. A line on std::clog, once for each folder, names what is not harmless.
 ///
 /// Throws strata::error, with the folder or file, if there is no such folder, no image in it, no sub-folder for one of
 /// class_names, one of class_names twice, or no file in the subset; and, when a file is read, if it is not an image or is
@@ -378,7 +378,7 @@ auto image_dataset_from_directory(const std::filesystem::path& folder, image_fol
   return detail::open_images<S, T, label_kind::sparse>(folder, std::move(options), nullptr);
 }
 
-/// The same with labels from a range, one for each file in the order of folders and names; sub-folders are not classes then.
+/// The overload with labels from a range, one for each file in the order of folders and names; sub-folders are not classes then.
 /// Throws strata::error also if there are more or fewer labels than files.
 template <shape S, class T = float, std::ranges::input_range Labels>
   requires std::integral<std::ranges::range_value_t<Labels>>
@@ -388,7 +388,7 @@ auto image_dataset_from_directory(const std::filesystem::path& folder, Labels&& 
   return detail::open_images<S, T, label_kind::sparse>(folder, std::move(options), &numbers);
 }
 
-/// The same without labels.
+/// The overload without labels.
 template <shape S, class T = float>
 auto image_dataset_from_directory(const std::filesystem::path& folder, no_labels, image_folder_options options = {}) {
   return detail::open_images<S, T, label_kind::none>(folder, std::move(options), nullptr);

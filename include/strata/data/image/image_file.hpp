@@ -34,14 +34,14 @@ struct image {
   std::vector<std::uint8_t> values;
 };
 
-/// Larger images are refused unless the caller says otherwise: a file of a few bytes can claim any size, and compress it well.
+/// The default limit for the pixels of an image: a file of a few bytes can claim any size, and compress it well.
 inline constexpr std::uint64_t default_max_pixels = std::uint64_t{1} << 27;
 
 namespace detail {
 
 using byte_span = std::span<const std::uint8_t>;
 
-/// Where libpng and libjpeg jump when they fail, and the reason.
+/// The jump target of libpng and libjpeg when they fail, and the reason.
 struct decoder_failure {
   std::jmp_buf back;
   std::array<char, 256> reason;
@@ -53,7 +53,7 @@ struct decoder_failure {
   }
 };
 
-/// Calls f. False if a library has failed: it jumps out of f, over its own frames, so no object in f may have a destructor.
+/// Calls f. Returns false if a library fails: it jumps out of f, over its own frames, so no object in f may have a destructor.
 template <class F>
 [[gnu::noinline]] bool completes(std::jmp_buf& back, const F& f) {
   if (setjmp(back) != 0) return false;
@@ -102,7 +102,7 @@ inline void cmyk_to_rgb(image& cmyk, bool adobe, int channels) {
   set_extents(cmyk, static_cast<std::uint64_t>(cmyk.height), static_cast<std::uint64_t>(cmyk.width), channels);
 }
 
-/// Decodes images one after the other, and keeps its tables. One per thread.
+/// Decodes images one after the other, and reuses its tables. One per thread.
 class jpeg_decoder {
   /// The target of jpeg_decompress_struct::err.
   struct error_manager {
@@ -115,7 +115,7 @@ class jpeg_decoder {
     info->err->format_message(info, text.data());
     failure_of(info).leave(text.data());
   }
-  /// Treats warnings as errors where libjpeg would continue with made-up pixels, and ignores those where it only skips bytes.
+  /// Treats warnings as errors if libjpeg would continue with made-up pixels, and ignores them if it only skips bytes.
   static void hear_warning(j_common_ptr info, int level) {
     if (level >= 0) return;
     switch (info->err->msg_code) {
@@ -234,7 +234,7 @@ class png_decoder {
       png_set_strip_16(png_);
       if (decoded >= 3) png_set_gray_to_rgb(png_);
       if (decoded == 4)
-        png_set_add_alpha(png_, 255, PNG_FILLER_AFTER);  // where there is none
+        png_set_add_alpha(png_, 255, PNG_FILLER_AFTER);  // adds an opaque channel if there is none
       else
         png_set_strip_alpha(png_);
       const int passes = png_set_interlace_handling(png_);
@@ -256,7 +256,7 @@ class png_decoder {
 
 }  // namespace detail
 
-/// Decodes a PNG or JPEG file that lies in memory into `out`, whose memory is used again. `name` is for errors.
+/// Decodes a PNG or JPEG file that lies in memory into `out`, whose memory is reused. `name` is for errors.
 ///
 /// channels: 1 grey, 3 red, green and blue, 4 the same and opacity, as in tf.io.decode_image. Colours are converted to grey by
 /// their luma, missing opacity is 255, of 16 bits the upper 8 are taken, and CMYK is converted to RGB. Colour profiles and
@@ -282,7 +282,7 @@ inline void decode_image(std::span<const std::uint8_t> file, int channels, image
   }
 }
 
-/// Reads a PNG or JPEG file into `out`, whose memory is used again. As decode_image; throws also if the file cannot be read.
+/// Reads a PNG or JPEG file into `out`, whose memory is reused, as decode_image does. Throws also if the file cannot be read.
 inline void read_image(const std::string& path, int channels, image& out, std::uint64_t max_pixels = default_max_pixels) {
   static thread_local std::vector<std::uint8_t> bytes;
   io::read_content(path, bytes);

@@ -45,7 +45,7 @@ void adjust_contrast(tensor<T, S> image, std::type_identity_t<T> factor, std::ar
   for (int k = whole; k < S.size(); ++k) image.data[k] = adjusted(k, k - whole);
 }
 
-/// Both fractions of the range [1 - lower, 1 + upper], or one for both.
+/// The two fractions of the range [1 - lower, 1 + upper], or one for both.
 struct contrast_range {
   double lower, upper;
 

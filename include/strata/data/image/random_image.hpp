@@ -76,8 +76,8 @@ class random_rows : public samples_around<Base> {
   explicit random_rows(Base base) : samples_around<Base>(std::move(base)) {}
 };
 
-/// Rows whose pixels move. Draw makes the matrix of a sample from two random numbers and the shape of the image; order() is the
-/// text of its factors.
+/// Rows whose pixels are moved. Draw makes the matrix of a sample from two random numbers and the shape of the image; order()
+/// describes its factors.
 template <row_source Base, class Draw>
 class moved_rows : public random_rows<Base> {
  public:

@@ -15,7 +15,7 @@
 
 namespace strata::data {
 
-/// How the value between pixels is computed. Only `area` reads all pixels when an image becomes smaller (antialias = false).
+/// The interpolation between pixels. Only `area` reads all pixels when an image becomes smaller (antialias = false).
 enum class resize_method {
   bilinear,  // from the four pixels around
   nearest,   // the pixel that contains the place
@@ -23,9 +23,9 @@ enum class resize_method {
   area,      // the mean of the area of the new pixel
 };
 
-/// How an image of another aspect ratio is resized.
+/// The treatment of an image with another aspect ratio.
 enum class aspect_ratio {
-  distort,  // it is stretched
+  distort,  // stretches it
   crop,     // what does not fit is cut off on both sides
   pad,      // zeros are added on both sides
 };
@@ -44,10 +44,10 @@ struct pixels {
 namespace detail {
 using strata::detail::multiply_add, strata::detail::rounded;
 
-/// From which old places along an axis each new one is computed, and with which weights.
+/// The input pixels along an axis from which each output pixel is computed, and their weights.
 class resize_axis {
  public:
-  /// The most old places for a new one.
+  /// The largest number of input pixels for an output pixel.
   static int most_taps(resize_method method, int in, int out) {
     if (method == resize_method::nearest) return 1;
     if (method == resize_method::area)
@@ -89,7 +89,7 @@ class resize_axis {
   const float* weights(int i) const { return weights_.data() + i * taps_; }
 
  private:
-  /// The old places of i begin at `place`, or earlier near the end.
+  /// The input pixels of i begin at `place`, or earlier near the end.
   void start(int i, int place) { first_.data()[i] = std::clamp(place, 0, in_ - taps_); }
   void add(int i, int place, float weight) { weights_.data()[i * taps_ + place - first(i)] += weight; }
   static float keys(float x) {
@@ -108,7 +108,7 @@ class resize_axis {
   void make_bicubic(int i, float at) {
     const int place = static_cast<int>(std::floor(at));
     start(i, place - 1);
-    // Places beyond the edge do not count: the weights of the others are scaled up.
+    // Pixels beyond the edge are left out: the weights of the others are scaled up.
     const int begin = std::max(place - 1, 0), end = std::min(place + 3, in_);
     float sum = 0;
     for (int k = begin; k < end; ++k) sum += keys(static_cast<float>(k) - at);
@@ -189,7 +189,7 @@ void resize(pixels<const U, Channels> in, pixels<T, Channels> out, resize_method
   }
 }
 
-/// The same for another aspect ratio. crop and pad give the same pixels as image_dataset_from_directory of Keras.
+/// The overload for another aspect ratio. crop and pad give the same pixels as image_dataset_from_directory of Keras.
 template <int Channels, class U, class T, class Then = std::identity>
 void resize(pixels<const U, Channels> in, pixels<T, Channels> out, resize_method method, aspect_ratio proportion,
             Then then = {}) {

@@ -80,7 +80,7 @@ inline cifar_images read_cifar(const std::filesystem::path& folder, std::initial
   return from_tensor_slices(array<std::uint8_t, cifar_shape>(values, images), std::move(labels)) | scale(1.0 / 255);
 }
 
-/// The folder itself, or the one inside it that the archive unpacks to.
+/// The folder itself, or the folder inside it into which the archive unpacks.
 inline std::filesystem::path find_cifar(std::string_view function, const std::filesystem::path& folder, const char* unpacked,
                                         std::initializer_list<const char*> names, std::initializer_list<const char*> pickled) {
   std::error_code ignored;

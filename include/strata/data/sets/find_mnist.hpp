@@ -28,16 +28,16 @@
 
 namespace strata::data {
 
-/// Where to search for MNIST.
+/// Options of the search for MNIST.
 struct mnist_search {
   std::filesystem::path directory = {};  // if not empty, the only place
-  bool download = true;                  // if it is not found
+  bool download = true;                  // download it if it is not found
   std::chrono::seconds time_limit{60};   // for the download of one file, of which connecting may take 5 s
   std::ostream* log = nullptr;           // receives the places and failures
 };
 
 namespace detail {
-/// Name, size and SHA-256 of the IDX data of a file (those of a .gz depend on the program that made it).
+/// Name, size and SHA-256 of the IDX data of a file (those of a .gz file depend on the program that compressed it).
 struct known_file {
   std::string name;
   std::size_t bytes;
@@ -47,7 +47,7 @@ struct known_file {
 std::vector<known_file> mnist_files();
 std::vector<std::string> mnist_mirrors();
 
-/// How the file differs from the known one; empty if it does not.
+/// Describes how the file differs from the known one; empty if it does not.
 std::string difference(const std::filesystem::path& path, const known_file& known);
 
 /// A new file with a unique name, which the destructor deletes.

@@ -1,4 +1,4 @@
-// Generated handwritten digits, for machines without MNIST: of the same type, and about as hard for a linear classifier.
+// Generated handwritten digits, for machines without MNIST: with the same type, and about as hard for a linear classifier.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -20,14 +20,14 @@ namespace strata::data {
 
 namespace detail {
 /// A point of a pen stroke, in percent of the height of the digit, y downwards. The line is smooth except at corners; a lift ends
-/// the stroke; `end` marks the last point of a way to write a digit.
+/// the stroke; `end` marks the last point of a variant of a digit.
 struct knot {
   enum kind : char { smooth, corner, lift, end };
   signed char x, y;
   kind then = smooth;
 };
 
-/// The ways to write 0, 1, ..., one after another.
+/// The variants of 0, 1, ..., one after another.
 namespace pen {
 inline constexpr auto corner = knot::corner, lift = knot::lift, end = knot::end;
 inline constexpr knot strokes[] = {
@@ -108,7 +108,7 @@ class digit_writer {
   }
 
  private:
-  static constexpr int one = 256;  // parts of a pixel
+  static constexpr int one = 256;  // subdivisions of a pixel
   struct point {
     double x, y;
   };
@@ -117,7 +117,7 @@ class digit_writer {
   };
 
   double uniform(double low, double high) { return low + (high - low) * generator_.uniform(drawn_++, sample_ << 1); }
-  /// Mean 0, standard deviation 1, within +-3.5.
+  /// Approximately normal: mean 0, standard deviation 1, within +-3.5.
   double normal() {
     double sum = -2;
     for (int i = 0; i < 4; ++i) sum += uniform(0, 1);
@@ -205,7 +205,7 @@ class digit_writer {
       }
   }
 
-  static constexpr int parts = 5;  // lines per knot
+  static constexpr int parts = 5;  // line segments per knot
 
   philox generator_;
   std::uint64_t sample_, drawn_ = 0;

@@ -1,4 +1,4 @@
-// The elements of any range, and of any function that makes them.
+// The elements of a range, or of a function that generates them.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -24,7 +24,7 @@ namespace detail {
 template <class R>
 concept indexable = std::ranges::random_access_range<const R> && std::ranges::sized_range<const R>;
 
-/// Elements that lie in memory, such as those of an array or of a std::deque; a view may compute them.
+/// Elements in memory, such as those of an array or of a std::deque; a view may compute them.
 template <class R>
 concept in_memory =
     std::ranges::contiguous_range<const R> ||
@@ -39,7 +39,7 @@ class range_rows : public elements_of<range_rows<R>, std::ranges::range_value_t<
   explicit range_rows(R range) : range_(std::make_shared<const R>(std::move(range))) {}
 
   std::size_t size() const { return static_cast<std::size_t>(std::ranges::size(*range_)); }
-  /// Of numbers and texts in memory; other ranges may call functions of the user, and other elements may have padding.
+  /// The checksum of numbers or texts in memory; other ranges may call the user's functions, other elements may have padding.
   std::uint64_t checksum() const
     requires in_memory<R> && (sample_like<std::ranges::range_value_t<const R>> ||
                               std::convertible_to<std::ranges::range_reference_t<const R>, std::string_view>)
@@ -57,7 +57,7 @@ class range_rows : public elements_of<range_rows<R>, std::ranges::range_value_t<
   std::shared_ptr<const R> range_;
 };
 
-/// The type in which elements of a range, or of a callable that returns std::optional, are kept.
+/// The type in which elements of a range, or of a callable that returns std::optional, are stored.
 template <class R>
 struct kept_of {
   using type = stored_t<typename std::invoke_result_t<R&>::value_type>;
@@ -67,7 +67,7 @@ struct kept_of<R> {
   using type = stored_t<std::ranges::range_value_t<R>>;
 };
 
-/// How far a range has been read.
+/// Reads a range, and stores the position in it.
 template <class R>
 class range_reader {
  public:
@@ -91,7 +91,7 @@ class range_reader {
   std::ranges::iterator_t<R> at_;
   bool fresh_ = true;
 };
-/// A callable that returns std::optional: the next element, or nothing at the end.
+/// A callable that returns std::optional: the next element, or std::nullopt at the end.
 template <class R>
   requires(!std::ranges::range<R>)
 class range_reader<R> {
@@ -113,7 +113,7 @@ class range_reader<R> {
   R next_;
 };
 
-/// The elements of what a function returns; it is called in each epoch.
+/// The elements of the range that a function returns; it is called in each epoch.
 template <class F>
 class generator_source {
   using result = std::invoke_result_t<const F&>;
@@ -139,7 +139,7 @@ class generator_source {
   std::unique_ptr<range_reader<result>> reader_;
 };
 
-/// A range as the function of generator_source: lends it in each epoch.
+/// A range in the form of the function of generator_source: lends it in each epoch.
 template <class R>
 struct borrowed {
   std::shared_ptr<R> range;
@@ -185,8 +185,8 @@ struct from_range_fn {
 }  // namespace detail
 
 /// `from_range(std::vector<record>{...})`, `from_range(std::views::iota(0, 100))`: the elements of a range, which is copied or
-/// moved in; pass a view to borrow. Random access and sized if the range is; otherwise an input range, whose elements are kept
-/// while they are needed. Elements that are sample_like can be batched; others need a map first.
+/// moved in; pass a view to borrow. Random access and sized if the range is; otherwise an input range, whose elements are stored
+/// for as long as they are needed. Elements that are sample_like can be batched; others need a map first.
 /// Throws strata::error if a random-access range is empty.
 inline constexpr detail::from_range_fn from_range{};
 

@@ -24,7 +24,7 @@ namespace strata::data {
 
 struct no_labels {};
 
-/// One class number per sample.
+/// One class index per sample.
 class sparse_labels {
  public:
   /// Throws strata::error if a label does not fit into 32 bits.
@@ -72,7 +72,7 @@ struct targets_of<Labels> {
   using target_value_type = typename Labels::value_type;
 };
 
-/// A function, since clang heeds __restrict only on parameters.
+/// A function, because clang applies __restrict only to parameters.
 template <class U, class T, class Then>
 inline void convert(const U* __restrict from, int n, T* __restrict to, Then then) {
   for (int i = 0; i < n; ++i) to[i] = then(static_cast<T>(from[i]));
@@ -84,7 +84,7 @@ inline constexpr bool any_thread_may_read<no_labels> = true;
 template <>
 inline constexpr bool any_thread_may_read<sparse_labels> = true;
 
-/// Rows of numbers at one address: array, sparse_labels.
+/// Contiguous rows of elements: array, sparse_labels.
 template <class X>
 concept lies_in_memory = requires(const X& x) {
   { *x.values().data() } -> std::convertible_to<double>;
@@ -116,7 +116,7 @@ class tensor_rows : public targets_of<Labels> {
   tensor_rows(tensor_rows&&) = default;
   tensor_rows& operator=(const tensor_rows&) = default;
   tensor_rows& operator=(tensor_rows&&) = default;
-  [[gnu::noinline]] ~tensor_rows() = default;  // else its code is repeated for each view that is destroyed
+  [[gnu::noinline]] ~tensor_rows() = default;  // otherwise its code is repeated for each destroyed view
 
   std::size_t size() const { return x_.size(); }
   std::uint64_t checksum() const { return checksum_of(*this, properties.any_thread_may_write ? bytes_of_cheap_rows : 0); }
@@ -126,7 +126,7 @@ class tensor_rows : public targets_of<Labels> {
     using U = value_type;
     T* const x = to.x;
     const U *from = x_.row(i.row), *coming = x_.row(ahead.row);
-    // Prefetches two cache lines at a time: all of the coming row at once would fill the queue of misses and stall the stores.
+    // Prefetches two cache lines at a time: the whole next row at once would fill the miss queue and stall the stores.
     constexpr int size = sample_shape.size(), line = 64 / int{sizeof(U)}, step = 2 * line;
     int k = 0;
     for (; k + step <= size; k += step) {
@@ -170,7 +170,7 @@ class tensor_rows : public targets_of<Labels> {
 template <class X, class Labels>
 class tensor_slices : public indexed_view<detail::tensor_rows<X, Labels>> {
  public:
-  /// Throws strata::error if there are no samples, more than 2^32 - 1, or another number of labels.
+  /// Throws strata::error if there are no samples, more than 2^32 - 1, or a different number of labels.
   tensor_slices(X x, Labels y)
       : indexed_view<detail::tensor_rows<X, Labels>>("from_tensor_slices",
                                                      detail::tensor_rows<X, Labels>(std::move(x), std::move(y))) {
@@ -182,7 +182,7 @@ class tensor_slices : public indexed_view<detail::tensor_rows<X, Labels>> {
 };
 
 namespace detail {
-/// Rows of values in memory: array, mapped_array.
+/// Rows of elements in memory: array, mapped_array.
 template <class X>
 concept row_array = std::copyable<X> && requires(const X& x, std::size_t i) {
   { X::extents } -> std::convertible_to<shape>;
@@ -250,7 +250,7 @@ auto labels_of(Y y) {
   }
 }
 
-/// Converts to any type: counts the members of an aggregate.
+/// Converts to any type; used to count the members of an aggregate.
 struct any_member {
   template <class T>
   operator T() const;

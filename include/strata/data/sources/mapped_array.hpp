@@ -20,22 +20,22 @@
 namespace strata::data {
 
 struct mapped_array_options {
-  std::uint64_t offset = 0;                   // of the first sample, in bytes
+  std::uint64_t offset = 0;                   // offset of the first sample, in bytes
   std::size_t samples = 0;                    // 0: up to the end of the file
-  std::size_t resident_bytes = 256ull << 20;  // pages are released when about this much has become resident
+  std::size_t resident_bytes = 256ull << 20;  // limit above which pages are released, approximately
 };
 
 namespace detail {
-/// Keeps the resident part of a mapped file small. Pages that have been read stay resident until the system needs the memory, so
-/// after a pass over the file the process would seem as large as the file. Released pages are still in the page cache: reading
-/// one again costs microseconds, not an access to the disk.
+/// Limits the resident part of a mapped file. Pages that have been read stay resident until the system needs the memory, so after
+/// a pass over the file the process would appear to use as much memory as the file has bytes. Released pages remain in the page
+/// cache: reading one again costs microseconds, not an access to the disk.
 class resident_pages {
  public:
   resident_pages(io::mapped_file file, std::size_t limit) : file_(std::move(file)), limit_(limit / window) {
-    file_.expect(use::of_few_pages);  // else one access may make 2 MiB resident
+    file_.expect(use::of_few_pages);  // otherwise one access may make 2 MiB resident
   }
 
-  /// These bytes are about to be read.
+  /// Called before these bytes are read.
   void touch(const void* first, std::size_t bytes) noexcept {
     const auto at = reinterpret_cast<std::uintptr_t>(first);
     const std::size_t begin = at / window, end = (at + bytes - 1) / window;
@@ -54,11 +54,11 @@ class resident_pages {
   static constexpr auto relaxed = std::memory_order_relaxed;
   /// The most that one page fault makes resident: Linux also maps the pages around it that are cached (fault_around_bytes).
   static constexpr std::size_t window = 64 << 10;
-  /// Samples in order, or shuffled among their neighbours, are closer than this; samples of a shuffled file are not.
+  /// Samples read in order, or shuffled with a window, are closer than this; samples of a fully shuffled file are not.
   static constexpr std::size_t near = (64 << 20) / window;
   static constexpr int many = 32;
 
-  /// Lets the system read ahead while samples lie near each other. For scattered samples it would read megabytes for each.
+  /// Allows read-ahead while samples are near each other. For scattered samples it would read megabytes for each.
   void jump(std::size_t distance) noexcept {
     const int jumps = std::clamp(jumps_.load(relaxed) + (distance > near ? 1 : -1), 0, many);
     jumps_.store(jumps, relaxed);
@@ -86,7 +86,7 @@ class mapped_array {
  public:
   using value_type = T;
   static constexpr shape extents = S;
-  static constexpr row_properties properties{};  // not any thread: resident_pages learns from the order of the rows
+  static constexpr row_properties properties{};  // not any thread: resident_pages observes the order of the rows
 
   explicit mapped_array(const std::filesystem::path& path, mapped_array_options options = {})
       : pages_(std::make_shared<detail::resident_pages>(io::mapped_file(path), options.resident_bytes)) {
@@ -112,7 +112,7 @@ class mapped_array {
 
   std::size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  /// For reading at once: its pages may be released later, and would be faulted in again.
+  /// The row is to be read immediately: its pages may be released later, and would then be faulted in again.
   const T* row(std::size_t i) const {
     const T* at = first_ + i * std::size_t{S.size()};
     pages_->touch(at, row_bytes);

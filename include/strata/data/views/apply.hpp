@@ -27,7 +27,7 @@ struct apply_fn {
 };
 }  // namespace detail
 
-/// `view | apply(f)` is `f(view)`: gives a name to several stages, which may depend on the view.
+/// `view | apply(f)` is `f(view)`: names a sequence of stages, which may depend on the view.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#apply
 inline constexpr detail::apply_fn apply{};
 

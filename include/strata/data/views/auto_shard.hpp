@@ -1,4 +1,4 @@
-// How the workers of a training share a data set: by files, by samples, or not at all.
+// The division of a data set among the workers of a training: by files, by samples, or none.
 #pragma once
 #include <concepts>
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace strata::data {
 /// tf.data.experimental.AutoShardPolicy.
 /// https://www.tensorflow.org/api_docs/python/tf/data/experimental/AutoShardPolicy
 struct auto_shard {
-  struct file {};       // each worker reads some of the files; there have to be as many as workers
+  struct file {};       // each worker reads some of the files; there must be at least as many as workers
   struct data {};       // each worker reads all files and keeps some of the samples
   struct automatic {};  // by file if there are enough of them, else by samples
   struct off {};        // each worker reads everything
@@ -24,7 +24,7 @@ struct auto_shard {
 
 namespace detail {
 /// Calls f with the source of a view if it reads files: if it has files(), a range, and keep_files(workers, index), which keeps
-/// every workers-th file. False if it does not.
+/// every workers-th file. Returns false otherwise.
 template <class V, class F>
 constexpr bool with_files(V& view, F&& f) {
   if constexpr (requires { view.keep_files(1u, 0u); }) {
@@ -93,9 +93,9 @@ struct shard_by_fn {
 };
 }  // namespace detail
 
-/// `shard_by<auto_shard::file>(workers, index)`: what worker `index` of `workers` reads under that policy. Before batch. Sharding
-/// by sample needs a shared_seed in any shuffle before it. Throws strata::error, with both numbers, if there are fewer files or
-/// samples than workers.
+/// `shard_by<auto_shard::file>(workers, index)`: the share of worker `index` of `workers` under that policy. Use it before batch.
+/// Sharding by sample needs a shared_seed in any shuffle before it. Throws strata::error, with both numbers, if there are fewer
+/// files or samples than workers.
 template <class Policy>
 inline constexpr detail::shard_by_fn<Policy> shard_by{};
 

@@ -1,4 +1,4 @@
-// Samples become batches: the one place where they are copied, converted and scaled.
+// Groups samples into batches: the one place where they are copied, converted and scaled.
 #pragma once
 #include <algorithm>
 #include <concepts>
@@ -36,7 +36,7 @@ inline std::size_t checked_batch_size(int n) {
   return static_cast<std::size_t>(n);
 }
 
-/// What batch does, whatever the size of a batch: pipelines that differ only in that size share it.
+/// The part of batch that does not depend on the batch size: pipelines that differ only in that size share it.
 template <sample_view V, std::floating_point T>
 class batch_maker {
   using rows = rows_t<V>;
@@ -65,8 +65,8 @@ class batch_maker {
     const std::size_t shards = shards_of(base_);
     return state_.begun ? data_position{state_.epoch, state_.taken * shards} : data_position{epoch_, to_skip_ * shards};
   }
-  /// The next begin() continues from there. Samples before the position are skipped as indices, not gathered. Throws
-  /// strata::error if the number of workers does not divide the number of samples.
+  /// Sets the position from which the next begin() continues. Samples before the position are skipped as indices, not gathered.
+  /// Throws strata::error if the number of workers does not divide the number of samples.
   [[gnu::cold]] void resume_at(data_position from) {
     const std::size_t shards = shards_of(base_);
     if (from.samples % shards != 0)
@@ -76,7 +76,7 @@ class batch_maker {
     to_skip_ = static_cast<std::size_t>(from.samples) / shards;
   }
 
-  /// Sample n of a batch of `count`, after which the position is `after`. Reads the indices of that pass again, from a copy.
+  /// Names sample n of a batch of `count` that ends at position `after`. Reads the indices of that pass again, from a copy.
   [[gnu::cold]] std::string describe(data_position after, int count, int n) const
     requires(!properties.leaves_out && !reads_stream<V>() && std::copyable<V>)
   {
@@ -88,14 +88,14 @@ class batch_maker {
     return at == std::ranges::end(again) ? std::string() : detail::describe(again.rows(), *at);
   }
 
-  /// Until the next choice, only these rows of each batch are written; the others are not initialised.
+  /// From now on only these rows of each batch are written; the others are not initialised.
   void only_rows(row_choice which)
     requires(!properties.leaves_out)
   {
     state_.wanted = std::move(which);
   }
 
-  /// Until the next choice, these threads write the rows of each batch if it is large enough.
+  /// From now on these threads write the rows of each batch if it is large enough.
   void written_by(row_writers who)
     requires(properties.any_thread_may_write)
   {
@@ -103,13 +103,13 @@ class batch_maker {
       state_.writers = std::move(who);
   }
 
-  /// The data set, if it lies in memory.
+  /// The data set in memory, if it is stored there.
   std::optional<stored_samples> stored() const
     requires gives_indices
   {
     return base_.rows().stored();
   }
-  /// The batches of the next pass, and of no other, are the indices of their samples.
+  /// Makes the batches of the next pass, and of no other, the indices of their samples.
   void by_index()
     requires gives_indices
   {
@@ -174,7 +174,7 @@ class batch_maker {
   }
   samples<T> read() const { return state_.current; }
   void next() {
-    state_.current = {};  // the end of the pass, if fill throws
+    state_.current = {};  // the pass ends here if fill throws
     state_.current = fill(state_.buffer);
   }
   bool done() const { return state_.current.count == 0; }
@@ -203,12 +203,12 @@ class batch_maker {
     int epoch = 0;
     std::size_t taken = 0;              // samples of this epoch
     row_choice wanted;                  // empty: all rows
-    row_writers writers;                // empty: the caller
-    std::unique_ptr<gather_team> team;  // once there is more than one thread
+    row_writers writers;                // empty: the calling thread writes
+    std::unique_ptr<gather_team> team;  // null as long as one thread suffices
     std::optional<thread_tuner> tuner;  // with autotune
   };
 
-  /// Reads indices until `wanted` are known or the view ends. Returns how many are known.
+  /// Reads indices until `wanted` are available or the view ends. Returns the number available.
   std::size_t look_ahead(std::size_t wanted) {
     std::size_t known = state_.known;
     sample_index* const indices = state_.indices.data();
@@ -236,14 +236,14 @@ class batch_maker {
   std::size_t batch_size_;
   const char* brackets_;  // "<>" or "()", for messages
   bool drops_remainder_;
-  int epoch_ = 0;            // the next one
+  int epoch_ = 0;            // the next epoch
   std::size_t to_skip_ = 0;  // samples at the beginning of the next epoch
   own_state<state> state_;
 };
 
 }  // namespace detail
 
-/// Batches of N samples. Apart from its type, such a view is the one whose size is known at run time only.
+/// Batches of N samples. Only its type differs from the view whose size is known at run time only.
 template <sample_view V, int N, std::floating_point T, bool DropRemainder>
 class batch_view : public batch_view<V, 0, T, DropRemainder> {
  public:
@@ -255,7 +255,7 @@ class batch_view : public batch_view<V, 0, T, DropRemainder> {
   explicit batch_view(V base) : of_any_batch_size(std::move(base), N, "<>") {}
 };
 
-/// The size is known at run time only.
+/// Batches whose size is known at run time only.
 template <sample_view V, std::floating_point T, bool DropRemainder>
 class batch_view<V, 0, T, DropRemainder> : public detail::single_pass<batch_view<V, 0, T, DropRemainder>>,
                                            public detail::batch_extent<0>,
@@ -282,7 +282,7 @@ class batch_view<V, 0, T, DropRemainder> : public detail::single_pass<batch_view
   }
 
  protected:
-  /// `brackets`: of the size in messages.
+  /// `brackets`: those around the size in messages.
   batch_view(V&& base, int n, const char* brackets)
       : detail::batch_extent<0>(n), maker(std::move(base), detail::checked_batch_size(n), brackets, DropRemainder) {}
 };
@@ -334,10 +334,10 @@ struct batch_fn {
 /// the last batch may be short. Models batch_source: input range, sized if the view is. A batch lives until the next ++. Nothing
 /// is allocated after the first batch.
 ///
-/// A batch is written by the threads that a stage asks for (see parallel), which live as long as the view and sleep between
-/// batches; else by the threads of the training if the rows lie in an array; else by the calling thread. An exception of a stage
-/// arrives at begin() or ++ unchanged (of several, the first in the order of the samples) and ends the pass; the next begin()
-/// starts the next epoch. Throws strata::error if the data set has fewer than N samples.
+/// A batch is written by the threads that a stage requests (see parallel), which live as long as the view and sleep between
+/// batches; otherwise by the threads of the training if the rows lie in an array, or by the calling thread. An exception of a
+/// stage arrives at begin() or ++ unchanged (of several, the first in the order of the samples) and ends the pass; the next
+/// begin() starts the next epoch. Throws strata::error if the data set has fewer than N samples.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#batch
 ///
 /// What follows `|` is the name of a function, as std::endl is.
@@ -347,8 +347,8 @@ constexpr closure<detail::batch_fn<N, Options...>> batch() {
   return {};
 }
 
-/// `batch(n)`, `batch<double>(n)`, `batch<drop_remainder>(n)`: the same with a size that is known at run time only. It is as
-/// fast, and code that reads batches of several sizes is compiled once. Throws strata::error, too, if n is below 1.
+/// `batch(n)`, `batch<double>(n)`, `batch<drop_remainder>(n)`: the same with a size given at run time. It is as fast, and code
+/// that reads batches of several sizes is compiled once. Also throws strata::error if n is below 1.
 template <class... Options>
 constexpr auto batch(int n) {
   return detail::partial(detail::batch_fn<0, Options...>{}, n);

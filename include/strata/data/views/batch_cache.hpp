@@ -1,4 +1,4 @@
-// cache after batch: batches that have been made once are kept in memory.
+// cache after batch: stores each batch in memory when it is first made.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace strata::data {
 
-/// The batches of the first epoch of B, in every epoch: each is made once and kept. Models batch_source; sized if B is. Copies
-/// share the batches once one of them has made all, also the copies that were made before: each begins its next pass with them.
+/// The batches of the first epoch of B, in every epoch: each is made once and stored. Models batch_source; sized if B is. Once
+/// one copy of the view has made all batches, all copies, including earlier ones, share them from their next pass on.
 template <detail::batches B>
 class batch_cache_view : public detail::batch_stage<batch_cache_view<B>, B> {
   using stage = detail::batch_stage<batch_cache_view, B>;
@@ -49,7 +49,7 @@ class batch_cache_view : public detail::batch_stage<batch_cache_view<B>, B> {
     std::deque<value_type> batches;
     bool complete = false;
   };
-  /// What the first copy to make all batches has made. Copies may be read by several threads.
+  /// The batches of the first copy that made all of them. Several threads may read copies.
   class first_to_end {
     enum class state { nothing, being_written, written };
     std::atomic<state> state_ = state::nothing;
@@ -68,7 +68,7 @@ class batch_cache_view : public detail::batch_stage<batch_cache_view<B>, B> {
   };
 
   data_position position_after(data_position) const { return {this->from().epoch, seen_ * detail::shards_of(this->base_)}; }
-  /// Throws strata::error if the pass would begin within a batch.
+  /// Throws strata::error if the pass would begin in the middle of a batch.
   void start_pass() {
     if (!memory_->complete)
       if (auto made = first_->get()) memory_ = std::move(made);
@@ -87,7 +87,7 @@ class batch_cache_view : public detail::batch_stage<batch_cache_view<B>, B> {
   }
   auto make(typename stage::buffer&) { return take(); }
 
-  /// A kept batch, or one that the pass over B makes, which goes on where the last pass over the kept ones has left it.
+  /// A stored batch, or a new one from the pass over B, which continues after the stored ones.
   value_type take() {
     if (next_ == memory_->batches.size() && !memory_->complete) make_one();
     if (next_ == memory_->batches.size()) return {};
@@ -96,7 +96,7 @@ class batch_cache_view : public detail::batch_stage<batch_cache_view<B>, B> {
     return batch;
   }
   void make_one() {
-    own_.is_reading = false;  // until it has worked
+    own_.is_reading = false;  // set again when it has succeeded
     auto& buffer = memory_->buffers.emplace_back();
     value_type batch = this->next_of_base(buffer);
     own_.is_reading = true;
@@ -112,10 +112,10 @@ class batch_cache_view : public detail::batch_stage<batch_cache_view<B>, B> {
   struct pass_over_base {
     bool is_reading = false;
   };
-  std::shared_ptr<memory> memory_ = std::make_shared<memory>();  // of this copy alone until it is complete
+  std::shared_ptr<memory> memory_ = std::make_shared<memory>();  // shared with other copies once it is complete
   std::shared_ptr<first_to_end> first_ = std::make_shared<first_to_end>();
-  std::size_t next_ = 0;    // batch of this pass
-  std::uint64_t seen_ = 0;  // samples of this pass
+  std::size_t next_ = 0;    // index of the batch in this pass
+  std::uint64_t seen_ = 0;  // samples so far in this pass
   detail::own_state<pass_over_base> own_;
 };
 

@@ -30,11 +30,11 @@ class mutable_batch {
       : x_(buffer.x()), labels_(buffer.labels()), targets_(buffer.targets()), count_(count), number_(number), epoch_(epoch) {}
 
   int count() const { return count_; }
-  /// The place of the batch in its epoch, from 0. Random numbers keyed by number and epoch are the same in each run.
+  /// The index of the batch in its epoch, from 0. Random numbers keyed by number and epoch are the same in each run.
   std::size_t number() const { return number_; }
   int epoch() const { return epoch_; }
 
-  // Of sample k.
+  // Members for sample k.
 
   tensor<T, S> x(int k) const { return {x_ + std::ptrdiff_t{k} * S.size()}; }
   std::int32_t& label(int k) const
@@ -48,7 +48,7 @@ class mutable_batch {
     return {targets_ + std::ptrdiff_t{k} * Target.size()};
   }
 
-  // Of all samples, row after row.
+  // Arrays of all samples, row after row.
 
   std::span<T> x() const { return {x_, rows() * std::size_t{S.size()}}; }
   std::span<std::int32_t> labels() const

@@ -37,8 +37,8 @@ class batch_repeat_view : public detail::batch_stage<batch_repeat_view<B>, B> {
     return static_cast<std::size_t>(count_) * this->base_.size();
   }
   std::string order() const { return detail::order_of_batches(this->base_, strata::detail::text_of({"repeat(", count_, ")"})); }
-  /// Each pass counts as full batches, so that the same place in two passes has two positions. Unlike other positions, it holds
-  /// for one size of batches only.
+  /// Each pass counts as full batches, so that positions in different passes differ. Unlike other positions, such a position
+  /// holds for one batch size only.
   data_position where() const
     requires tells_position
   {

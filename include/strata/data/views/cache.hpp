@@ -1,4 +1,4 @@
-// Keeps samples that have been made once, in memory or in a file.
+// Stores samples after they have been made once, in memory or in a file.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -45,13 +45,13 @@ namespace strata::data {
 
 /// How data::cache opens a file that exists already.
 struct cache_options {
-  bool check_crc = true;      // reads the file once when it is opened; without, only its length is checked
-  bool check_samples = true;  // makes some samples anew when the file is opened, and compares them
+  bool check_crc = true;      // reads the file once when it is opened; if false, only its length is checked
+  bool check_samples = true;  // makes some samples again when the file is opened, and compares them
 };
 
 namespace detail {
-/// The memory of one sample: x and target in a type that holds both, and a label. Each begins at a multiple of its alignment if
-/// the sample does, and samples lie one after another.
+/// The layout of a stored sample: x and target in a type that can represent both, and a label. Each begins at a multiple of its
+/// alignment if the sample does, and samples lie one after another.
 template <row_source Base>
 struct kept_sample {
   using value_type = shown_value_t<Base>;
@@ -68,7 +68,7 @@ struct kept_sample {
   }
 };
 
-/// Base of rows that keep samples as kept_sample.
+/// Base of rows that store samples as kept_sample.
 template <class Base>
 class kept_rows {
   using kept = kept_sample<Base>;
@@ -88,7 +88,7 @@ class kept_rows {
     all.truth.offset = labels == label_kind::sparse ? kept::label_at : kept::x_size * sizeof(value_type);
     if constexpr (labels == label_kind::sparse) all.truth.type = number_type::i32;
     static_assert(kept::label_at % alignof(std::int32_t) == 0 && kept::bytes % alignof(std::int32_t) == 0 &&
-                  kept::bytes % alignof(value_type) == 0);  // a device loads numbers at their alignment only
+                  kept::bytes % alignof(value_type) == 0);  // a device needs aligned elements
     return all;
   }
   static const value_type* x(const std::byte* at) { return reinterpret_cast<const value_type*>(at); }
@@ -97,7 +97,7 @@ class kept_rows {
     std::memcpy(&label, at + kept::label_at, sizeof label);
     return label;
   }
-  /// Floating-point numbers differ in their last bits between compilers, options and processors.
+  /// Compares with a tolerance: floating-point values differ in their last bits between compilers, options and processors.
   static bool same(const std::byte* a, const std::byte* b) {
     constexpr std::size_t count = kept::x_size + kept::target_size;
     if (labels == label_kind::sparse && label_at(a) != label_at(b)) return false;
@@ -123,7 +123,7 @@ class kept_rows {
   }
 };
 
-/// Samples of rows with a known number: each is kept when it is read for the first time.
+/// Samples of a known number of rows: each is stored when it is read for the first time.
 template <row_source Base>
 class remembered_rows : public kept_rows<Base>, public rows_around<Base> {
   using kept = kept_sample<Base>;
@@ -158,7 +158,7 @@ class remembered_rows : public kept_rows<Base>, public rows_around<Base> {
   {
     return this->base_.label(i);
   }
-  /// Once all rows have been read.
+  /// The stored samples, once all rows have been read.
   std::optional<stored_samples> stored() const
     requires storable_number<typename rows::value_type>
   {
@@ -245,8 +245,8 @@ class cached_file_rows : public kept_rows<Base> {
     return rows::stored_at(at({}), size_);
   }
 
-  /// Makes some samples of the view anew, as functions before the cache cannot be compared: the first, the last and some between
-  /// if the view has random access, else the first few. Throws strata::error if the file has others, or another number of them.
+  /// Makes some samples again, as functions before the cache cannot be compared: the first, the last and some between if the view
+  /// has random access, else the first few. Throws strata::error if the file has others, or another number of them.
   template <class V>
   void refuse_other_samples(V& view, const std::filesystem::path& path) const {
     arena<std::byte> made(kept::bytes);
@@ -283,7 +283,7 @@ class cached_file_rows : public kept_rows<Base> {
     head.resize(aligned(head.size()), '\n');
     file.write(head);
     contents all;
-    file.write(std::as_bytes(std::span(&all, 1)));  // in its place; what it says is known at the end
+    file.write(std::as_bytes(std::span(&all, 1)));  // reserves its place; it is overwritten at the end
     arena<std::byte> some(chunk * kept::bytes);
     running_checksum sum;
     std::size_t filled = 0;
@@ -308,13 +308,13 @@ class cached_file_rows : public kept_rows<Base> {
   }
 
  private:
-  /// With epoch 0, also where a copy of the view has been read.
+  /// Starts at epoch 0, even if a copy of the view has been read.
   template <class V>
   static void start(V& view) {
     detail::release_all(view.rows());
     view.set_epoch(0);
   }
-  /// What follows the line of the header.
+  /// The header after its first line.
   struct contents {
     std::uint64_t samples = 0;
     std::uint32_t checksum = 0, own_checksum = 0;
@@ -324,8 +324,8 @@ class cached_file_rows : public kept_rows<Base> {
     return io::crc32c(std::as_bytes(std::span(&c, 1)).first(offsetof(contents, own_checksum)));
   }
   static constexpr std::string_view any_format = "strata cache ", format = "strata cache 4: ";
-  static constexpr std::size_t chunk = (std::size_t{1} << 20) / kept::bytes + 1;  // samples
-  /// Of the checksums of all chunks so far.
+  static constexpr std::size_t chunk = (std::size_t{1} << 20) / kept::bytes + 1;  // samples per checksum
+  /// The checksum of the checksums of all chunks so far.
   struct running_checksum {
     std::uint32_t value = 0;
     void add(std::span<const std::byte> bytes) {
@@ -349,7 +349,7 @@ class cached_file_rows : public kept_rows<Base> {
   std::uint32_t checksum_ = 0;
 };
 
-/// The kept elements of a stream.
+/// The stored elements of a stream.
 template <class E>
 class remembered_elements : public elements_of<remembered_elements<E>, E> {
  public:
@@ -369,7 +369,7 @@ class remembered_elements : public elements_of<remembered_elements<E>, E> {
 }  // namespace detail
 
 /// The elements of a stream: read in the first epoch, and taken from memory afterwards. An epoch that is left early is discarded.
-/// A copy that is made before its end, such as that of prefetch, reads the stream itself.
+/// A copy made before the first epoch ends, such as that of prefetch, reads the stream itself.
 template <element_view V>
 class cached_stream_view : public detail::single_pass<cached_stream_view<V>> {
   friend detail::single_pass<cached_stream_view>;
@@ -496,15 +496,15 @@ struct cache_fn {
 }  // namespace detail
 
 /// `cache`, `cache("train.cache")`: the stages before it make each sample once.
-/// In memory: a sample is kept when it is read for the first time; each epoch still has its own order. The elements of a stream
-/// are kept in their order, once an epoch has read all of them.
+/// In memory: a sample is stored when it is read for the first time; each epoch still has its own order. The elements of a stream
+/// are stored in their order, once an epoch has read all of them.
 /// After batch, in memory only: the batches of the first epoch, as they are, in every epoch. See docs/data.md.
 /// In a file: all samples are written at once, unless the file exists. It is complete or absent, holds the samples in their
-/// present order (put shuffle after it) in the number format of this machine, and is mapped, so it may be larger than the memory.
-/// It knows how many samples it has and their checksum, which is compared when it is opened: `cache("train.cache", {.check_crc =
-/// false})` opens a file at once that is too long to be read twice. Some samples are made anew, too, and compared, unless
-/// `.check_samples = false`, floating-point numbers within 1e-4 of their size. Workers that read different samples need a file
-/// each. Throws strata::error if the file cannot be written, is damaged or was made from another data set.
+/// current order (put shuffle after it) in the number format of this machine, and is mapped, so it may be larger than the memory.
+/// It contains the number of samples and a checksum, which is compared when it is opened:
+/// `cache("train.cache", {.check_crc = false})` saves that pass over a very long file. Some samples are also made again and
+/// compared, unless `.check_samples = false`, floating-point values within 1e-4 of their size. Workers that read different
+/// samples need a file each. Throws strata::error if the file cannot be written, is damaged or was made from another data set.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#cache
 inline constexpr closure<detail::cache_fn> cache{};
 

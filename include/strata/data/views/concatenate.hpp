@@ -23,7 +23,7 @@
 namespace strata::data {
 
 namespace detail {
-/// Places of the second view follow those of the first.
+/// Rows of two views: places of the second view follow those of the first.
 template <addressable A, addressable B>
 class joined_places : public two_views<A, B> {
  public:
@@ -46,13 +46,13 @@ class joined_places : public two_views<A, B> {
   }
 };
 
-/// The lowest bit of an index says which view it belongs to.
+/// Rows of two views: the lowest bit of an index is 1 for the second view.
 template <class RowsA, class RowsB>
 class joined_indices : public two_row_sources<RowsA, RowsB> {
  public:
   using two_row_sources<RowsA, RowsB>::two_row_sources;
 
-  /// Throws strata::error if the index has no bit to spare.
+  /// Throws strata::error if the index has no free bit.
   static sample_index index(sample_index i, bool of_b) {
     if (i.row > std::numeric_limits<std::uint32_t>::max() / 2)
       throw_error({"concatenate: sample ", i.row, " is more than it can number beside those of another view"});
@@ -68,7 +68,7 @@ class joined_indices : public two_row_sources<RowsA, RowsB> {
   {
     detail::release_all(this->a()), detail::release_all(this->b());
   }
-  /// Differs from all others of the two views, but is not a place.
+  /// A number that is unique among the samples of both views, but is not a place.
   std::size_t ordinal(sample_index i) const {
     return 2 * with(i, [](const auto& rows, sample_index n) { return detail::ordinal(rows, n); }) + is_of_b(i);
   }
@@ -99,7 +99,7 @@ class joined_common : public Indices {
            (this->is_of_b(i) ? " of the second view" : " of the first view");
   }
   int parallelism() const { return more_threads(detail::parallelism(this->a()), detail::parallelism(this->b())); }
-  /// 1 in a view without weights.
+  /// The weight; 1 for samples of a view without weights.
   double weight(sample_index i) const
     requires(has_weight<typename Indices::rows_a> || has_weight<typename Indices::rows_b>)
   {
@@ -203,7 +203,7 @@ class concatenate_view : public detail::stage_over_two<concatenate_view<A, B>, A
   void find() {
     if (!state_.in_b && state_.a.done(this->a_)) {
       state_.in_b = true;
-      state_.b.start(this->b_);  // not earlier: b may read a file
+      state_.b.start(this->b_);  // not earlier: starting b may read a file
     }
     if (!state_.in_b)
       state_.current = Rows::index(**state_.a.at, false);
@@ -239,8 +239,8 @@ struct concatenate_fn {
 }  // namespace detail
 
 /// `a | concatenate(b)`, `concatenate(a, b)`: all of a, then all of b. Samples have the same shape, kind of labels and target
-/// shape; the types of their values may differ. Elements have the same type. Errors say to which view a sample belongs.
-/// Random access if both views have it; otherwise an input range; sized if both are.
+/// shape; the types of their values may differ. Elements have the same type. Errors name the view of the sample. Random access if
+/// both views have it; otherwise an input range; sized if both are.
 /// Throws strata::error if the views are shared among different numbers of workers.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#concatenate
 inline constexpr detail::concatenate_fn concatenate{};

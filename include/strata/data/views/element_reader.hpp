@@ -12,11 +12,11 @@
 namespace strata::data {
 
 namespace detail {
-/// The type in which elements of V are kept.
+/// The type in which elements of V are stored.
 template <element_view V>
 using kept_t = stored_t<element_t<rows_t<V>>>;
 
-/// Copies an element as it is shown into one that is kept, whose memory is used again.
+/// Copies an element passed by visit into a stored one, whose memory is reused.
 template <class Kept, class Shown>
 void keep(const Shown& from, Kept& to) {
   to = from;

@@ -25,7 +25,7 @@ struct counted_index {
   std::size_t count = 0;
 };
 
-/// Of a random-access view: the place is the count.
+/// Rows of a random-access view: the count is the place.
 template <addressable V>
 class enumerated_places {
  public:
@@ -42,7 +42,7 @@ class enumerated_places {
   V base_;
 };
 
-/// Of any other view: indices in use wait in a pool with their counts.
+/// Rows of any other view: indices in use are stored in a pool with their counts.
 template <class Rows>
 class enumerated_pool {
  public:
@@ -178,7 +178,7 @@ struct enumerate_fn {
 }  // namespace detail
 
 /// `enumerate()`, `enumerate(100)`: std::pair of a std::int64_t, which counts from 0 or 100, and the element. A map after it
-/// takes f(index, element) or f(index, x, y). Elements are counted in the order in which they come: after shuffle, element 0
+/// takes f(index, element) or f(index, x, y). Elements are counted in the order in which they are read: after shuffle, element 0
 /// differs from epoch to epoch. Category and size are those of the view.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#enumerate
 inline constexpr detail::enumerate_fn enumerate{};

@@ -1,4 +1,4 @@
-// Only those samples or elements that a user's function accepts.
+// Selects the samples or elements that a user's function accepts.
 #pragma once
 #include <concepts>
 #include <ranges>

@@ -35,7 +35,7 @@ class samples_without_errors : public samples_around<Base> {
     STRATA_CATCH(const left_out& failure) { STRATA_THROW_AGAIN; }
     STRATA_CATCH(const error& why) { throw_exception(left_out(why, report_)); }
   }
-  std::int32_t label(sample_index) const = delete;  // a label does not tell whether its sample is left out
+  std::int32_t label(sample_index) const = delete;  // a label cannot show whether its sample is left out
 
  private:
   std::shared_ptr<damage_report> report_;
@@ -71,7 +71,7 @@ class elements_without_errors : public rows_around<Base>,
 };
 }  // namespace detail
 
-/// A view of which some samples may be left out. It has no size, since their number is not known beforehand.
+/// A view in which some samples may be left out. It has no size, since their number is not known in advance.
 template <element_view V, class Rows>
 class ignore_errors_view : public rows_view<V, Rows> {
  public:
@@ -102,7 +102,7 @@ struct ignore_errors_fn {
 }  // namespace detail
 
 /// `ignore_errors`, `ignore_errors(report)` with a std::shared_ptr<damage_report>: leaves out a sample or element for which a
-/// stage before this one throws strata::error; the batch takes the next one in its place. The report counts it and keeps the
+/// stage before this one throws strata::error; the batch takes the next one in its place. The report counts it and stores the
 /// first messages, in the order of the samples for any number of threads. Errors of later stages, exceptions of other types and
 /// errors of streams that cannot continue still end the run. Without a size.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#ignore_errors

@@ -1,4 +1,4 @@
-// Reads what the function of flat_map or interleave returns.
+// Reads the results of the function of flat_map or interleave.
 #pragma once
 #include <concepts>
 #include <optional>
@@ -50,7 +50,7 @@ concept inner_range = element_view<R> || std::ranges::input_range<R> || requires
 template <class F, class V>
 concept makes_ranges = takes<const F, element_t<rows_t<V>>> && inner_range<mapped_t<F, rows_t<V>>>;
 
-/// Whether the ranges of F hold no weights of samples. Those are lost, as are those of V.
+/// Whether the ranges of F have no sample weights. These would be lost, as would those of V.
 template <class F, class V>
 inline constexpr bool makes_no_weights = true;
 template <class F, class V>

@@ -1,4 +1,4 @@
-// A range of elements for each element, several of which are read in turns.
+// Makes a range of elements from each element; several ranges are read in turn.
 #pragma once
 #include <cstddef>
 #include <exception>
@@ -69,7 +69,7 @@ class interleave_source {
  private:
   struct place {
     std::optional<reader> range;
-    sample_index made_of;  // the element
+    sample_index made_of;  // the element from which the range was made
   };
   struct state {
     std::vector<place> places;

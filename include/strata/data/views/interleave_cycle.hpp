@@ -7,7 +7,7 @@
 namespace strata::data {
 
 struct interleave_options {
-  int cycle_length = 4;       // ranges in turns; not the number of processors, on which the order would depend
+  int cycle_length = 4;       // ranges in turns; a constant: with the number of processors the order would depend on the machine
   int block_length = 1;       // elements of one range in a turn
   bool deterministic = true;  // false, with parallel: a range without an element ready loses its turn
 };
@@ -23,7 +23,7 @@ class interleave_cycle {
   std::size_t places() const { return places_; }
   std::size_t at() const { return at_; }
   void start() { at_ = taken_ = 0; }
-  /// An element has been taken.
+  /// Counts an element that has been taken.
   void count_one() {
     if (++taken_ == block_length_) go_on();
   }

@@ -1,4 +1,4 @@
-// The parts of a cross validation.
+// The folds of a cross validation.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,8 +13,8 @@
 namespace strata::data {
 
 struct k_fold_options {
-  bool shuffle = false;    // which samples are in which fold, and their order, is random
-  std::uint64_t seed = 0;  // decides it
+  bool shuffle = false;    // assigns samples to folds at random, in random order
+  std::uint64_t seed = 0;  // determines that choice
 };
 
 namespace detail {
@@ -28,7 +28,7 @@ struct k_fold_fn {
       const std::size_t n = view.size();
       if (folds < 2 || folds > n) throw_error({"k_fold: ", folds, " folds of ", n, " samples: 2 at least, and none is empty"});
       const auto once = places_to_divide("k_fold", n, options.shuffle, options.seed, 0x6B666F6C64);  // "kfold"
-      auto places = std::make_shared<std::vector<std::uint32_t>>(once);  // twice, so that what lies around a fold is one part
+      auto places = std::make_shared<std::vector<std::uint32_t>>(once);  // twice, so that the samples around a fold are one part
       places->insert(places->end(), once.begin(), once.end());
       std::vector<split<V>> all;
       for (std::size_t k = 0; k < folds; ++k) {

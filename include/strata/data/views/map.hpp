@@ -20,7 +20,7 @@
 namespace strata::data {
 
 namespace detail {
-/// Base of rows that ask for threads; those before them may ask for more.
+/// Base of rows that request threads; the rows that they read may request more.
 template <class Base>
 class parallel_rows : public rows_around<Base> {
  public:
@@ -159,18 +159,18 @@ struct map_to_fn {
 };
 }  // namespace detail
 
-/// `map(f)`, `map(f, parallel(4))`: f(x), f(x, y) of a sample or f(element) returns what takes its place: x, a pair or
-/// data::sample of x and label, or any other element. x of a sample is a tensor<const T, shape>, a sparse label an int, a dense
-/// target a tensor. f is called when the sample is written into its batch, with parallel by several threads at once, so it must
-/// not change shared data; the order of the samples stays the same. An exception of f arrives as strata::error that names the
-/// sample. Category and size are those of the view.
+/// `map(f)`, `map(f, parallel(4))`: f(x), f(x, y) of a sample or f(element) returns the replacement: x, a pair or data::sample of
+/// x and label, or any other element. x of a sample is a tensor<const T, shape>, a sparse label an int, a dense target a tensor.
+/// f is called when the sample is written into its batch, with parallel by several threads at once, so it must not change shared
+/// data; the order of the samples stays the same. An exception of f is converted to strata::error that names the sample. Category
+/// and size are those of the view.
 ///
 /// After batch, f(data::mutable_batch&) changes a batch in place, in one thread; its exceptions name the batch.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#map
 inline constexpr detail::map_fn map{};
 
-/// `map_to<shape{32, 32, 3}>(f)`: f(x or element, tensor<float, shape>) writes x straight into the batch; labels stay the same.
-/// Otherwise as map.
+/// `map_to<shape{32, 32, 3}>(f)`: f(x or element, tensor<float, shape>) writes x directly into the batch; labels stay the same.
+/// Otherwise it is like map.
 template <shape Out>
 inline constexpr detail::map_to_fn<Out> map_to{};
 

@@ -1,4 +1,4 @@
-// Class numbers as rows with a single 1: when a batch is written (one_hot) or at once (to_categorical).
+// Converts class numbers to one-hot rows: when a batch is written (one_hot) or immediately (to_categorical).
 #pragma once
 #include <algorithm>
 #include <concepts>

@@ -31,7 +31,7 @@
 namespace strata::data {
 
 namespace detail {
-/// Shows a kept element as it was shown before.
+/// Passes a stored element in the form in which it was passed before.
 template <class E>
 struct show {
   static const std::remove_cvref_t<E>& again(const stored_t<E>& kept) { return kept; }
@@ -51,9 +51,9 @@ struct show<std::pair<X, Y>> {
   }
 };
 
-/// Threads, and lanes in which they read. A lane holds one range and two chunks of its elements: the consumer empties one chunk
-/// while a thread fills the other. There is a lane for each place of the cycle, and some more in which the next ranges are begun
-/// ahead of their turn. Ranges are numbered in the order of the elements of V, and enter the cycle in this order.
+/// Threads, and the lanes in which they read. A lane has one range and two chunks of its elements: the consumer empties one chunk
+/// while a thread fills the other. There is a lane for each place of the cycle, and some more in which the next ranges are
+/// started ahead of their turn. Ranges are numbered in the order of the elements of V, and enter the cycle in this order.
 template <element_view V, class F>
 class interleave_threads {
   using rows = rows_t<V>;
@@ -86,7 +86,7 @@ class interleave_threads {
     for (std::thread& t : threads_) t.join();
   }
 
-  /// The same, at its beginning.
+  /// A new object with the same settings, at its beginning.
   std::unique_ptr<interleave_threads> another() const {
     const std::lock_guard lock(base_mutex_);
     return std::make_unique<interleave_threads>(base_, f_, cycle_, deterministic_, count_);
@@ -94,7 +94,7 @@ class interleave_threads {
   const V& base() const { return base_; }
   const interleave_cycle& cycle() const { return cycle_; }
 
-  // For the consumer.
+  // Functions called by the consumer.
 
   void start(int epoch) {
     std::unique_lock lock(mutex_);
@@ -156,7 +156,7 @@ class interleave_threads {
   struct lane {
     // Guarded by the mutex.
     bool used = false, busy = false, finished = false;  // busy: a thread works on it
-    std::size_t input = 0;                              // the number of its range
+    std::size_t input = 0;                              // index of its range
     std::size_t first = 0, full = 0;                    // chunks
     // Owned by the thread while the lane is busy, and by the consumer once it has finished.
     std::optional<stored_t<shown_element>> from;
@@ -182,7 +182,7 @@ class interleave_threads {
     bool next_input = false;
   };
 
-  // Called by the consumer.
+  // Functions called by the consumer.
 
   bool take(lane& l, element& e) {
     if (!l.in_chunk) {
@@ -197,7 +197,7 @@ class interleave_threads {
     if constexpr (std::is_trivially_copyable_v<element>)
       e = taken;
     else
-      std::swap(e, taken);  // the thread will use the memory of e
+      std::swap(e, taken);  // the thread reuses the memory of e
     if (l.taken == from.size) {
       l.in_chunk = false;
       {
@@ -238,7 +238,7 @@ class interleave_threads {
     });
     if (steps > 0) cycle_.jump(place(steps));
   }
-  // With the mutex held.
+  // Called with the mutex held.
   lane* lane_of(std::size_t input) {
     for (lane& l : lanes_)
       if (l.used && l.input == input) return &l;
@@ -246,7 +246,7 @@ class interleave_threads {
   }
   bool no_more_inputs() const { return input_at_end_ && next_ == inputs_; }
 
-  // Run by the threads.
+  // Functions run by the threads.
 
   void run() {
     std::unique_lock lock(mutex_);
@@ -284,8 +284,8 @@ class interleave_threads {
       if (at_work_ == 0) idle_.notify_one();
     }
   }
-  /// With the mutex held. Lanes without elements come first, in the order of their ranges; then the next range; then lanes with
-  /// one chunk.
+  /// Called with the mutex held. First come lanes without elements, in the order of their ranges; then the next range; then lanes
+  /// with one chunk.
   job find_job() {
     if (!running_) return {};
     lane *best = nullptr, *unused = nullptr;
@@ -361,7 +361,7 @@ class interleave_threads {
   std::size_t inputs_ = 0;  // elements of V that have been read
   std::size_t at_work_ = 0;
   bool running_ = false, quit_ = false, input_busy_ = false, input_at_end_ = false;
-  std::atomic<bool> stop_{false};  // in the middle of a chunk
+  std::atomic<bool> stop_{false};  // checked in the middle of a chunk
 
   std::vector<lane*> places_;  // this and the members below are owned by the consumer
   std::size_t open_ = 0, next_ = 0;

@@ -27,19 +27,19 @@
 namespace strata::data {
 
 namespace detail {
-/// The number of batches that are made ahead.
+/// The number of batches made ahead.
 struct prefetch_depth {
   std::size_t at_first, most;
 };
-/// In the place of a source that cannot be copied.
+/// Replaces a source that cannot be copied.
 struct no_copy_of_source {
   explicit no_copy_of_source(const auto&) {}
 };
 }  // namespace detail
 
 /// Batches of V, made ahead by one thread that lives as long as the view. There is a ring of buffers: one is in use, the others
-/// are full or being filled. Each pass has a number, so that no batch of an epoch that was left early is taken for one of the
-/// next epoch.
+/// are full or being filled. Passes are numbered, so that a batch of an epoch that was left early is never mistaken for one of
+/// the next epoch.
 ///
 /// With autotune the ring grows as in tf.data: if it was full and is empty later, the thread is fast enough on average, and a
 /// longer ring evens out its batches. A thread that is too slow never fills the ring, so the ring keeps its size.
@@ -59,7 +59,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
   prefetch_view(V base, autotune_t) : prefetch_view(std::move(base), {2, most_ahead(batch_size_of(base))}) {}
   prefetch_view(prefetch_view&&) = default;
   prefetch_view& operator=(prefetch_view&&) = default;
-  /// With a thread of its own, which reads a copy of the source.
+  /// A copy has a thread of its own, which reads a copy of the source.
   prefetch_view(const prefetch_view& other)
     requires copies_source
       : prefetch_view(V(other.unread_), other.depth_) {
@@ -84,7 +84,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
   {
     next_pass_ = {.from = {{.epoch = epoch}}};
   }
-  /// Holds from the next pass on.
+  /// Takes effect in the next pass.
   void only_rows(row_choice which)
     requires detail::has_only_rows<V>
   {
@@ -95,7 +95,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
   {
     return base().stored();
   }
-  /// Holds for the next pass.
+  /// Takes effect in the next pass only.
   void by_index()
     requires detail::gives_indices<V>
   {
@@ -112,9 +112,9 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
   {
     return unread_.describe(after, count, n);
   }
-  /// For what no pass changes.
+  /// The source, for access to members that no pass changes.
   const V& base() const { return worker_->source(); }
-  /// The number of batches that are made ahead now.
+  /// The current number of batches that are made ahead.
   std::size_t buffer_size() const { return worker_->buffers() - 1; }
   void resume_at(data_position from)
     requires requires(V& v) { v.resume_at(from); }
@@ -147,7 +147,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
     data_position where;
     std::exception_ptr failure;
     std::uint32_t pass_number = 0;
-    std::size_t next = 0;  // the slot of the batch after this one
+    std::size_t next = 0;  // slot of the next batch
   };
 
   class worker {
@@ -160,7 +160,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
       if (thread_.joinable()) thread_.join();
     }
 
-    /// Called by the consumer. Waits for the first batch of the pass, so that passes cannot overtake one another.
+    /// Called by the consumer. Waits for the first batch of the pass, so that passes stay in order.
     void begin(const pass& wanted) {
       wanted_ = wanted;
       ++pass_number_;
@@ -180,8 +180,8 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
     }
     slot& current() { return ring_[reading_]; }
     bool has_begun() const { return pass_number_ > 0; }
-    /// Called by the consumer, also while the thread makes batches, for what no pass changes: size, order and base, and stored(),
-    /// which reads the rows and the atomic states of a cache.
+    /// Called by the consumer, even while the thread makes batches, for members that no pass changes: size, order and base, and
+    /// stored(), which reads the rows and the atomic states of a cache.
     const V& source() const { return source_; }
     std::size_t buffers() const { return buffers_.load(std::memory_order_relaxed); }
 
@@ -225,7 +225,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
         fill(s, starts);
         s.pass_number = number;
         at_work = s.batch.count > 0;
-        if (++writing == buffers) {  // only here can the ring become longer
+        if (++writing == buffers) {  // the ring can grow only here
           buffers = this->buffers();
           if (writing == buffers) writing = 0;
         }
@@ -244,7 +244,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
         if constexpr (detail::gives_indices<V>)
           if (starts && wanted_.by_index) source_.by_index();
         if (starts && wanted_.from) order(*wanted_.from);
-        if constexpr (requires { source_.fill(s.buffer); }) {  // no copy
+        if constexpr (requires { source_.fill(s.buffer); }) {  // without a copy
           if (starts) source_.start_epoch();
           s.batch = source_.fill(s.buffer);
         } else {
@@ -265,12 +265,12 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
         source_.set_epoch(from.epoch);
     }
 
-    V source_;  // owned by the thread, but for source()
+    V source_;  // owned by the thread, except for source()
     std::optional<std::ranges::iterator_t<V>> at_;
     std::vector<slot> ring_;
     pass wanted_;  // written before begun_ is raised, read after
 
-    std::uint32_t pass_number_ = 0;  // this and the next two are owned by the consumer
+    std::uint32_t pass_number_ = 0;  // owned by the consumer, as the next two members
     std::size_t reading_ = 0;
     bool holds_one_ = false;
 
@@ -316,11 +316,11 @@ struct prefetch_fn {
 }  // namespace detail
 
 /// `prefetch()`, `prefetch(4)`, `prefetch(autotune)`: one background thread makes up to buffer_size batches ahead. With autotune
-/// these are 2 at first, and twice as many each time the consumer finds no batch ready although the ring has been full before, up
-/// to 256 batches or 256 MB. in, out: batch_source.
+/// their number starts at 2, and doubles whenever no batch is ready although the ring has been full before, up to 256 batches or
+/// 256 MB. in, out: batch_source.
 /// Input range, sized if the view is. A copy, which must come from the thread that reads the view, has a thread of its own: both
-/// may be read at the same time. A batch lives until the next ++. An exception of a stage before it arrives at
-/// begin() or ++ unchanged, and the next begin() starts the next epoch. Nothing is allocated once each buffer has been used.
+/// may be read at the same time. A batch lives until the next ++. begin() or ++ rethrows an exception of an earlier stage
+/// unchanged, and the next begin() starts the next epoch. Nothing is allocated once each buffer has been used.
 /// Throws strata::error if buffer_size is 0. https://www.tensorflow.org/api_docs/python/tf/data/Dataset#prefetch
 inline constexpr closure<detail::prefetch_fn> prefetch{};
 

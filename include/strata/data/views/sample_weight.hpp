@@ -24,7 +24,7 @@
 namespace strata::data {
 
 namespace detail {
-/// Samples with a weight each, which `Self::weight(i)` returns. They are written as Base writes them.
+/// Samples with weights, which `Self::weight(i)` returns. Base writes the samples.
 template <row_source Base>
 class samples_with_weights : public samples_around<Base> {
  public:
@@ -71,7 +71,7 @@ class computed_weights : public samples_with_weights<Base> {
 
   computed_weights(Base base, F f) : samples_with_weights<Base>(std::move(base)), f_(std::move(f)) {}
   std::string order() const { return "sample_weight"; }
-  /// Throws strata::error, with the sample, for what f throws, and for a weight that is not finite.
+  /// Throws strata::error, with the sample, if f throws, and if a weight is not finite.
   double weight(sample_index i) const {
     return detail::call("sample_weight", this->base_, i, *f_, [&](const auto& w) {
       const double weight = static_cast<double>(w);
@@ -92,7 +92,7 @@ void refuse_infinite_weights(std::span<const W> weights) {
       throw_error({"sample_weight: the weight of sample ", n, " is ", double(weights[n])});
 }
 
-/// What data::sample_weight was given.
+/// The argument of data::sample_weight.
 template <class V, class Weights>
 struct given_weights {
   static constexpr bool are_listed = false, are_numbers = false, stay_valid = false;
@@ -154,12 +154,12 @@ struct sample_weight_fn {
 }  // namespace detail
 
 /// A weight for each sample multiplies its loss, and so its gradient; see strata::sample_weight, the option of fit.
-/// `train | sample_weight(weights) | shuffle(1000) | batch<64>`: a vector (owned) or span (borrowed) with a number for each
+/// `train | sample_weight(weights) | shuffle(1000) | batch<64>`: a vector (owned) or span (borrowed) with an element for each
 /// sample of the data set, in its order.
 /// `| sample_weight([](auto x, int label) { return label == 3 ? 50.0 : 1.0; })`: computed whenever the sample is written into a
-/// batch. Samples keep their weights through every stage before batch that has one sample for each; stages that make others
-/// refuse them. Throws strata::error for another number of weights than of samples, and, with the sample, for a weight that is
-/// not finite. Category and size are those of the view.
+/// batch. Stages before batch keep the weights if each of their samples is made from one; other stages refuse weights. Throws
+/// strata::error if the number of weights differs from that of the samples, and, with the sample, if a weight is not finite.
+/// Category and size are those of the view.
 /// https://keras.io/api/models/model_training_apis/#fit-method
 inline constexpr detail::sample_weight_fn sample_weight{};
 

@@ -1,4 +1,4 @@
-// The samples of one worker of several.
+// The share of the samples of one of several workers.
 #pragma once
 #include <cstddef>
 #include <strata/base/error.hpp>

@@ -17,10 +17,10 @@
 
 namespace strata::data {
 
-/// A seed that all workers share. They shuffle in the same order, so shards after the shuffle do not overlap.
+/// A seed that is equal in all workers. They shuffle in the same order, so shards after the shuffle do not overlap.
 struct shared_seed {
   std::uint64_t value;
-  constexpr explicit shared_seed(std::uint64_t seed) : value(seed) {}  // else clang reads {.seed = 7} as a shared_seed
+  constexpr explicit shared_seed(std::uint64_t seed) : value(seed) {}  // otherwise clang reads {.seed = 7} as a shared_seed
 };
 
 struct shuffle_options {

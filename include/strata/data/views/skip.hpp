@@ -1,4 +1,4 @@
-// All samples or batches of a view but the first.
+// Leaves out the first samples or batches of a view.
 #pragma once
 #include <cstddef>
 #include <strata/data/core/closure.hpp>

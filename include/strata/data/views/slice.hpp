@@ -1,4 +1,4 @@
-// A part of a view: what take and skip make of samples, of elements and of batches.
+// A part of a view: the result of take and skip, for samples, elements and batches.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -15,13 +15,13 @@
 namespace strata::data {
 
 namespace detail {
-/// `count` elements after the first `first`.
+/// The range of `count` elements after the first `first`.
 struct slice {
   static constexpr std::size_t all = std::numeric_limits<std::size_t>::max();
 
   std::size_t first = 0, count = all;
 
-  /// Of a view of n elements.
+  /// Its number of elements in a view of n elements.
   std::size_t size(std::size_t n) const { return std::min(n - std::min(n, first), count); }
   std::string order() const {
     return count == all ? "skip(" + std::to_string(first) + ")" : "take(" + std::to_string(count) + ")";
@@ -83,7 +83,7 @@ class single_pass_slice_view : public detail::index_stage<single_pass_slice_view
   }
   sample_index read() const { return **state_.at; }
   void next() {
-    if (--state_.left != 0) ++*state_.at;  // never asks for the element after the last one
+    if (--state_.left != 0) ++*state_.at;  // never reads the element after the last one
   }
   bool done() { return state_.left == 0 || state_.done(this->base_); }
 
@@ -142,7 +142,7 @@ class batch_slice_view : public detail::batch_stage<batch_slice_view<B>, B> {
 };
 
 namespace detail {
-/// Whatever kind of view V is.
+/// Makes the slice for any kind of view.
 template <class V>
 auto sliced(V view, slice part) {
   if constexpr (addressable<V>)

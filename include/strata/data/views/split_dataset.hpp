@@ -35,8 +35,8 @@ class split_size {
                                                                               : std::numeric_limits<std::int64_t>::max()) {}
   constexpr split_size(std::floating_point auto fraction) : fraction_(double(fraction)), is_fraction_(true) {}
 
-  /// Of a data set of n samples, rounded as in Keras. Throws strata::error for a fraction outside (0, 1), and for a number of
-  /// samples below 1 or not below n.
+  /// The number of samples for a data set of n samples, rounded as in Keras. Throws strata::error for a fraction outside (0, 1),
+  /// and for a number of samples below 1 or not below n.
   std::size_t of(std::size_t n) const {
     if (is_fraction_ && !(fraction_ > 0 && fraction_ < 1))
       throw_error({"split_dataset: a fraction is above 0 and below 1, not ", fraction_});
@@ -51,15 +51,15 @@ class split_size {
   bool is_fraction_ = false;
 };
 
-/// Names and defaults are those of Keras; a size that is not given is what the other one leaves.
+/// Names and defaults are those of Keras; a missing size is the remainder.
 struct split_options {
   std::optional<split_size> left_size = {}, right_size = {};
-  bool shuffle = false;    // which samples are in which part, and their order, is random
-  std::uint64_t seed = 0;  // decides it
+  bool shuffle = false;    // assigns samples to parts at random, in random order
+  std::uint64_t seed = 0;  // determines that choice
 };
 
 namespace detail {
-/// The elements of a view at some places, in the order of these.
+/// The elements of a view at some places, in the order of the places.
 template <class Base>
 struct chosen_places : index_iterator<chosen_places<Base>> {
   using typename index_iterator<chosen_places>::difference_type;
@@ -112,13 +112,13 @@ struct split {
   part_view<V> left, right;
 };
 
-/// What split_dataset returns after its error, and of a data set that was refused before.
+/// The result of split_dataset after its error, and for a data set that was refused before.
 struct refused_split {
   refused_view left, right;
 };
 
 namespace detail {
-/// The places 0 to n - 1, in an order that seed and salt decide if they are shuffled. Throws strata::error, which begins with
+/// The places 0 to n - 1, in an order that seed and salt determine if they are shuffled. Throws strata::error, which begins with
 /// `stage`, if there are too many.
 inline std::vector<std::uint32_t> places_to_divide(const char* stage, std::size_t n, bool shuffle, std::uint64_t seed,
                                                    std::uint64_t salt) {

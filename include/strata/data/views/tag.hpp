@@ -1,4 +1,4 @@
-// A word of the user's in the description of a data set.
+// Adds a text of the user to the description of a data set.
 #pragma once
 #include <ranges>
 #include <strata/base/error.hpp>
@@ -9,7 +9,7 @@
 
 namespace strata::data {
 
-/// V, with a word in its description.
+/// V with a text in its description.
 template <std::ranges::view V>
 class tagged_view : public V {
  public:
@@ -18,7 +18,7 @@ class tagged_view : public V {
     if (text_.empty() || text_.find_first_of("\r\n") != text_.npos) throw_error("tag: the text must be one line and not empty");
   }
 
-  /// After that of V.
+  /// The description of V, followed by the text.
   std::string order() const {
     std::string before;
     if constexpr (requires(const V& view) { view.order(); }) before = V::order() + " | ";
@@ -42,7 +42,7 @@ struct tag_fn {
 }  // namespace detail
 
 /// `train | map(crop) | tag("crop 2")`: the text becomes part of the description of the data set. Functions cannot be compared:
-/// whoever changes one changes the tag, so that cache files, positions and snapshots of the samples of before are refused.
+/// change the tag whenever a function changes, so that cache files, positions and snapshots of the earlier samples are refused.
 /// Category, size and samples are those of the view. Throws strata::error if the text is empty or has more than one line.
 inline constexpr detail::tag_fn tag{};
 

@@ -1,4 +1,4 @@
-// Batches become samples again.
+// Converts batches back to samples.
 #pragma once
 #include <algorithm>
 #include <concepts>
@@ -21,7 +21,7 @@
 namespace strata::data {
 
 namespace detail {
-/// The type in which a sample of a batch is kept.
+/// The type in which a sample of a batch is stored.
 template <class B>
 struct unbatched {
   using x = stored_tensor<batch_value_t<B>, B::sample_shape>;

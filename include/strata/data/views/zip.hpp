@@ -26,12 +26,12 @@
 namespace strata::data {
 
 namespace detail {
-/// Of an element of each view.
+/// The index of an element in each view.
 struct two_indices {
   sample_index a, b;
 };
 
-/// Of random-access views: both indices follow from the place.
+/// Rows of random-access views: both indices are computed from the place.
 template <addressable A, addressable B>
 class zipped_places : public two_views<A, B> {
  public:
@@ -42,7 +42,7 @@ class zipped_places : public two_views<A, B> {
   std::string order() const { return order_of_both("zip", this->a_, this->b_); }
 };
 
-/// Of any other views: pairs of indices in use wait in a pool.
+/// Rows of any other views: pairs of indices in use are stored in a pool.
 template <class RowsA, class RowsB>
 class zipped_pool : public two_row_sources<RowsA, RowsB> {
  public:
@@ -95,7 +95,7 @@ class zipped_elements : public Indices {
   }
 };
 
-/// Pairs that are samples: x and label are written straight to their places.
+/// Pairs that are samples: x and label are written directly to their destinations.
 template <class Indices>
 class zipped_samples : public zipped_elements<Indices> {
   using rows_a = typename Indices::rows_a;
@@ -158,7 +158,7 @@ class zip_view : public detail::stage_over_two<zip_view<A, B>, A, B, Rows> {
   sample_index read() const { return state_.current; }
   void next() {
     ++*state_.a.at;
-    if (state_.a.done(this->a_)) return;  // the next element of b is not needed, and b might wait for it
+    if (state_.a.done(this->a_)) return;  // the next element of b is not needed, and reading it could block
     ++*state_.b.at;
     pair_up();
   }

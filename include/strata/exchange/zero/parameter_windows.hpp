@@ -37,7 +37,7 @@ class parameter_windows {
   }
 
   T* own() { return own_.data(); }
-  /// Where the arena would begin, for each segment.
+  /// For each segment, the address at which the (virtual) arena begins.
   const T* const* segments() const { return segments_.data(); }
 
   /// Begins to fetch a segment, in place of the one two before or after it. All processes call it between the same messages.
@@ -49,8 +49,8 @@ class parameter_windows {
     const auto bytes = [](long elements) { return std::size_t(elements) * sizeof(T); };
     const long to = place(std::size_t(segment));
     const arena_slice mine = part(c.rank());
-    // A process sends its part of a segment when it has that of the one before. So a process from which one has come has taken
-    // what lies in the window.
+    // A process sends its part of a segment when it has received that of the one before. So a process from which a part has
+    // arrived has read the old contents of the window.
     if (!all_have_told_) c.wait("parameters");
     all_have_told_ = true;
     std::copy_n(own() + mine.at, mine.size(), of_windows() + to + mine.begin);
@@ -67,7 +67,7 @@ class parameter_windows {
 
  private:
   T* of_windows() { return numbers_in<T>(windows_); }
-  /// Where the arena would begin in the windows.
+  /// The offset in the windows at which the (virtual) arena begins.
   long place(std::size_t segment) const { return long(segment % 2) * window_ - begins_[segment]; }
 };
 

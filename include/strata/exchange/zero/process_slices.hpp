@@ -1,4 +1,4 @@
-// What processes that keep slices of parameters or slots tell each other: those of zero, and those that have some of the layers.
+// The exchanges between processes that keep slices of parameters or slots: those of zero, and those with some of the layers.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace strata {
 
-/// Of each bucket the slice that process `rank` finishes in a tree_reduction, one after the other.
+/// The slices that process `rank` completes in a tree_reduction, bucket by bucket.
 inline std::vector<arena_slice> slices_of_process(std::span<const gradient_bucket> buckets, int rank, int processes,
                                                   int per_machine) {
   std::vector<arena_slice> slices;
@@ -92,7 +92,7 @@ class process_slices {
       }
   }
 
-  /// Completes arrays of numbers, one for each piece of the arena, one array after the other.
+  /// Completes `arrays` arrays of norms, one after the other, each with an element for each piece of the arena.
   void share_norms(C& c, double* numbers, int arrays) {
     double* const packed = numbers_in<double>(norms_);
     const auto for_pieces = [&](int rank, auto&& f) {  // f(numbers, packed numbers, count)
@@ -127,7 +127,7 @@ class process_slices {
     for (const auto& of_rank : slices_) most = std::max(most, of_rank[bucket].size());
     return most;
   }
-  /// Where the pieces of a process begin when those of all lie one process after the other.
+  /// The index of the first piece of a process if the pieces of all are stored process by process.
   long first_piece(int rank) const {
     long first = 0;
     for (int r = 0; r < rank; ++r)

@@ -1,4 +1,4 @@
-// Why the state of a training cannot be divided among processes as zero says, as a sentence.
+// The diagnostic about a state of a training that cannot be divided among processes as zero requires.
 #pragma once
 #include <strata/base/reason.hpp>
 #include <strata/exchange/zero/zero.hpp>
@@ -8,7 +8,7 @@
 
 namespace strata::detail {
 
-/// no_complaint, or why the state of a training cannot be divided among processes as Sharding says.
+/// no_complaint, or the reason why the state of a training cannot be divided as Sharding requires.
 template <class Program, class Backend, class Sharding>
 struct sharding_verdict {
   static constexpr const auto& plan = plan_of<Program, Backend>;

@@ -1,4 +1,4 @@
-// What a process keeps of the state of a training that zero divides: slices, and how it gets those of the others.
+// A process's slices of the state of a training that zero divides, and the exchange of slices with other processes.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -27,7 +27,7 @@ class sliced_state {
   static constexpr const auto& layout = layout_of_program<typename Engine::program>;
   static constexpr const auto& plan = plan_of<typename Engine::program, typename Engine::backend>;
   static constexpr auto trained = trained_ranges(layout);
-  /// Whether the parameters are divided, too, and fetched segment by segment: zero<3>.
+  /// True if the parameters are divided, too, and fetched segment by segment: zero<3>.
   static constexpr bool fetches_parameters = plan.is_cut && Sharding::stage == 3;
 
   process_slices<T, C> slices_;
@@ -56,14 +56,14 @@ class sliced_state {
     whole_slots_.forget();
     std::ranges::fill(engine.slots(), T(0));
   }
-  /// What was written to whole_slots() is kept.
+  /// Writes changes of whole_slots() back to this process's slots.
   void keep_slots(const C& c, Engine& engine) { whole_slots_.keep(slices_.own(c), engine.slots()); }
 
   void divide_parameters(Engine& engine) {
     if constexpr (fetches_parameters)
       if (!engine.are_parameters_divided()) engine.divide_parameters(windows_.segments(), windows_.own());
   }
-  /// All processes call it between the same two steps. Returns whether the engine has got parameters.
+  /// A collective call between two steps. Returns true if the engine has received parameters.
   bool collect_parameters(C& c, Engine& engine) {
     if constexpr (fetches_parameters) {
       if (!engine.are_parameters_divided()) return false;
@@ -104,7 +104,7 @@ class sliced_state {
     await_again(c, segment);
     if constexpr (fetches_parameters) engine.arrived(segment);
   }
-  /// Of a segment that the engine had before.
+  /// Waits for a segment that the engine had before.
   void await_again(C& c, int segment) {
     if constexpr (fetches_parameters) windows_.wait(c, segment);
   }

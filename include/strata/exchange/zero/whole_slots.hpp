@@ -38,7 +38,7 @@ class collected_slots {
           c, "slots", gets ? of_all().data() + k * elements_ : nullptr,
           [&](const arena_slice& s) { return own.data() + k * elements_of(slices.own(c)) + s.at; }, !in_all);
   }
-  /// What may have been written to of_all() becomes what this process keeps.
+  /// Writes changes of of_all() back to this process's slots.
   void keep(const std::vector<arena_slice>& slices, std::span<T> own) {
     if (values_.size() == 0) return;
     for (int k = 0; k < slots_; ++k)

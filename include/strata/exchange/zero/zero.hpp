@@ -1,4 +1,4 @@
-// zero: how much of the state of a training each process keeps whole, and of what it keeps only a slice.
+// zero: the state of a training of which each process keeps only a slice.
 #pragma once
 #include <strata/base/reason.hpp>
 #include <strata/concepts/optimizer.hpp>
@@ -7,7 +7,7 @@
 
 namespace strata {
 
-// The words of the sentences. None is ever defined.
+// The parts of the diagnostics. None is ever defined.
 template <int Stage, class Why>
 struct wrong_stage_of_zero;
 template <class Optimizer, class Why>

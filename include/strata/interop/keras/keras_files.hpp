@@ -22,7 +22,7 @@
 
 namespace strata::keras {
 
-/// What the files name as the version that wrote them: the one against which the formats are tested.
+/// The version of Keras in the files: the one against which the formats are tested.
 inline constexpr const char* keras_version = "3.15.1";
 inline constexpr std::string_view weights_member = "model.weights.h5";
 
@@ -39,8 +39,8 @@ inline void save_archive(const std::filesystem::path& path, const model_view& mo
   io::write_zip_archive(path, members);
 }
 
-/// Writes the file that the end of its name says. It is complete, or an older one is unchanged. Throws strata::error: a layer
-/// that Keras does not have, a file that cannot be written.
+/// Writes the file in the format given by the ending of its name. It is complete, or an older one is unchanged. Throws
+/// strata::error for a layer without a counterpart in Keras, and for a file that cannot be written.
 inline void save(const std::filesystem::path& path, const model_view& model) {
   const layer_list list(model);
   const std::string name = path.string();
@@ -53,7 +53,7 @@ inline void save(const std::filesystem::path& path, const model_view& model) {
   file.commit();
 }
 
-/// The class of the optimizer of a .keras file; empty if it does not say.
+/// The class of the optimizer of a .keras file; empty if there is none.
 inline std::string optimizer_class_in(const json& architecture) {
   const json* at = &architecture;
   for (const char* step : {"compile_config", "optimizer", "class_name"}) {
@@ -88,7 +88,7 @@ inline void load(const std::filesystem::path& path, model_view& model, convert_p
     if (state.has_optimizer && is_another_optimizer(optimizer_class_in(architecture), model.optimizer->name))
       state.has_optimizer = false;
     store(state, model, list);
-  } else if (const hdf5_file file(path); is_legacy(file)) {  // Keras 2 writes weights under any name
+  } else if (const hdf5_file file(path); is_legacy(file)) {  // Keras 2 writes weights to files of any name
     const loaded_state state = read_legacy(file, model, list, convert);
     if (const auto text = file.texts("", "model_config"); text && text->size() == 1)
       require_options(path, parse_architecture(name, text->front()), model, list);
@@ -98,7 +98,7 @@ inline void load(const std::filesystem::path& path, model_view& model, convert_p
   }
 }
 
-/// Makes the formats known to all files of the program.
+/// Registers the formats for all files of the program.
 inline const bool files_are_known = (detail::keras_files = {save, load}, true);
 
 }  // namespace strata::keras

@@ -1,4 +1,4 @@
-// The layers of a network as Keras lists them: their classes, names, inputs and weights, in Keras' order.
+// The layers of a network in the form of Keras: their classes, names, inputs and weights, in Keras' order.
 #pragma once
 #include <algorithm>
 #include <map>
@@ -14,11 +14,11 @@ namespace strata::keras {
 /// A layer of Keras.
 struct layer {
   std::string class_name;   // Conv2D
-  std::string name;         // conv2d_1, unique in the network, in the order in which strata numbers layers
-  std::string group;        // the same in the order of Keras: its group in weights files
-  int first = 0, last = 0;  // its nodes
-  std::vector<int> inputs;  // by index in the list that strata numbers
-  std::vector<int> slots;   // its parameters: those that are trained, then the others
+  std::string name;         // conv2d_1, unique in the network, numbered in strata's order
+  std::string group;        // the same, numbered in Keras' order: its group in weights files
+  int first = 0, last = 0;  // indices of its nodes
+  std::vector<int> inputs;  // indices of layers in strata's order
+  std::vector<int> slots;   // its parameters: the trained ones first
 };
 
 /// Whether an operation is an activation of keras.activations.
@@ -29,7 +29,7 @@ inline bool is_activation(std::string_view operation) {
   return std::ranges::find(known, operation) != std::end(known);
 }
 
-/// The layers in the order in which strata numbers them, the input first. Without names of groups.
+/// The layers in strata's order, the input first. Names of groups are not set.
 inline std::vector<layer> layers_by_number(const model_view& model) {
   const std::vector<std::string> names = detail::layer_names(model.nodes);
   std::vector<layer> layers(names.size());
@@ -43,7 +43,7 @@ inline std::vector<layer> layers_by_number(const model_view& model) {
   }
   for (layer& l : layers) {
     const tape_node& n = model.nodes[std::size_t(l.first)];
-    if (is_activation(l.class_name)) l.class_name = "Activation";  // relu among layers
+    if (is_activation(l.class_name)) l.class_name = "Activation";  // relu as a layer of its own
     for (int k = 0; k < n.arity; ++k) l.inputs.push_back(model.nodes[std::size_t(n.input[k])].layer_number);
     for (const bool trainable : {true, false})
       for (std::size_t s = 0; s < model.slots.size(); ++s)
@@ -54,15 +54,15 @@ inline std::vector<layer> layers_by_number(const model_view& model) {
   return layers;
 }
 
-/// Whether each layer reads the one before it, as in keras.Sequential.
+/// Whether each layer reads only the layer before it, as in keras.Sequential.
 inline bool is_chain(std::span<const layer> layers) {
   for (int i = 1; i < int(layers.size()); ++i)
     if (layers[std::size_t(i)].inputs != std::vector{i - 1}) return false;
   return true;
 }
 
-/// The order of a Functional model: by their distance from the output, the farthest first, and at equal distance as they are met
-/// on the way from the output to the input. It depends on the graph only, so that a model has it after loading, too.
+/// The order of a Functional model: by their distance from the output, the farthest first, and at equal distance in the order of
+/// a walk from the output to the input. It depends on the graph only, so a loaded model has it, too.
 /// (keras/src/ops/function.py, map_graph)
 inline std::vector<int> keras_order(std::span<const layer> layers) {
   const std::size_t count = layers.size();
@@ -95,10 +95,10 @@ inline std::vector<int> keras_order(std::span<const layer> layers) {
   return finished;
 }
 
-/// A network as Keras would list it.
+/// A network as a list of Keras' layers.
 struct layer_list {
-  std::vector<layer> layers;  // by number; layer 0 is the input
-  std::vector<int> order;     // of Keras, the input included
+  std::vector<layer> layers;  // in strata's order; layer 0 is the input
+  std::vector<int> order;     // Keras' order, including the input
   bool chain = true;          // a Sequential model
 
   explicit layer_list(const model_view& model)

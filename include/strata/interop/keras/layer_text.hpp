@@ -1,4 +1,4 @@
-// A layer of Keras as text in C++, and the shape of its output.
+// A layer of Keras as C++ text, and its output shape.
 #pragma once
 #include <algorithm>
 #include <charconv>
@@ -44,11 +44,11 @@ namespace strata::keras {
 
 using json = nlohmann::json;
 
-/// A value of the file, as errors quote it.
+/// A value of the file, in the form in which errors quote it.
 inline std::string shown(const json& value) { return detail::shown(value.dump(-1, ' ', false, json::error_handler_t::replace)); }
 
-/// The class of an object of the file, or the name of its function. One of a user, which may have the name of one of Keras,
-/// stands behind its module: my.Dense. Keras 2 writes modules since 2.12, and functions as ones of builtins.
+/// The class of an object of the file, or the name of its function. Those of users, which may have the name of one of Keras, are
+/// prefixed by their module: my.Dense. Keras 2 writes modules since 2.12, and functions as those of builtins.
 inline std::string class_of(const json& object) {
   const auto text = [&](const char* key) {
     const auto at = object.find(key);
@@ -67,33 +67,33 @@ inline std::string class_of(const json& object) {
   return (module.empty() ? registered : module) + "." + name;
 }
 
-/// A network in C++, and what it lacks.
+/// A network as C++ text, and what is unknown about it.
 struct network_text {
-  std::string type;                  // sequential<...>; empty if something is unknown
-  std::vector<std::string> unknown;  // layers and options that strata does not have
-  std::vector<std::string> notes;    // options that are left out, because they do not change predictions
+  std::string type;                  // sequential<...>; empty if anything is unknown
+  std::vector<std::string> unknown;  // layers and options without a counterpart in strata
+  std::vector<std::string> notes;    // options left out because they do not affect predictions
 };
 
-/// A layer of the file, and what it is in C++.
+/// A layer of the file, and its C++ text.
 struct graph_node {
   std::string name, class_name;
   json config;
   std::vector<std::string> inputs;
-  bool is_unknown = false;  // it has been listed, and is not written
+  bool is_unknown = false;  // it has been added to `unknown`, and has no text
   std::string text{};
-  std::optional<shape> out{};  // none below a layer that is unknown
-  bool is_batch = false;       // the input of the network, or a view of it
+  std::optional<shape> out{};  // empty below an unknown layer
+  bool is_batch = false;       // true for the input of the network, or a view of it
 };
 
-/// Writes layers as types, and follows their shapes with the functions of the layers themselves. What it does not know, or what
-/// would not compile, goes to `unknown`.
+/// Writes layers as types, and computes their shapes with the functions of the layers themselves. Layers and options that are
+/// unknown, or would not compile, are added to `unknown`.
 class layer_writer {
   network_text& out_;
-  std::string version_;  // of Keras, such as 2.3.0-tf; may be empty
+  std::string version_;  // version of Keras, such as 2.3.0-tf; may be empty
   const graph_node* of_ = nullptr;
   std::optional<shape> in_, made_;
   bool of_batch_ = false;
-  int largest_ = 0;  // of the numbers of this layer
+  int largest_ = 0;  // largest number among the settings of this layer
 
  public:
   layer_writer(network_text& out, std::string version) : out_(out), version_(std::move(version)) {}
@@ -108,7 +108,7 @@ class layer_writer {
     out_.unknown.push_back(node.name + " (" + node.class_name + "): " + why);
   }
 
-  /// Fills in the text and the output of a layer, whose inputs have been written.
+  /// Sets the text and the output of a layer whose inputs have been written.
   void write(graph_node& node, std::span<const graph_node* const> inputs) {
     of_ = &node;
     in_ = inputs.empty() ? std::nullopt : inputs[0]->out;
@@ -132,7 +132,7 @@ class layer_writer {
     for (int axis = 0; axis < s.rank(); ++axis) count *= s[axis];
     return count < std::numeric_limits<int>::max() - 15;
   }
-  /// The output of the layer: an arrangement of the input, if that is known.
+  /// Sets the output shape of the layer, as a function of the input shape, if that is known.
   template <class F>
   void gives(F&& output_shape) {
     if (!in_) return;
@@ -144,7 +144,7 @@ class layer_writer {
     if (!countable(out.value)) return unknown("its output has more than 2147483632 numbers");
     made_ = out.value;
   }
-  /// Of a layer with such settings.
+  /// Sets the output shape of a layer with such settings.
   template <class Settings>
   void gives_by(const Settings& settings) {
     gives([&](shape in) { return settings.output_shape(in); });
@@ -354,7 +354,7 @@ class layer_writer {
     return "";
   }
 
-  /// The name of a join; empty if there is no such join.
+  /// The name of the join; empty if strata has none of that kind.
   std::string join(std::span<const graph_node* const> inputs) {
     struct known_join {
       const char* name;
@@ -454,7 +454,7 @@ class layer_writer {
     }
     char text[32];
     const auto single = static_cast<float>(number);
-    // A literal of strata has at most 18 digits in front of its exponent.
+    // A literal of strata has at most 18 digits before its exponent.
     const auto end = double(single) == number  ? std::to_chars(text, std::end(text), single)
                      : std::abs(number) < 1e15 ? std::to_chars(text, std::end(text), number)
                                                : std::to_chars(text, std::end(text), number, std::chars_format::scientific);
@@ -476,7 +476,7 @@ class layer_writer {
     largest_ = std::max(largest_, int(number));
     return int(number);
   }
-  /// A whole number, or element `index` of a list of them.
+  /// An integer, or element `index` of a list of integers.
   int whole(const char* key, std::size_t index = 0) {
     const json& value = config().at(key);
     return whole(value.is_array() ? value.at(index) : value);
@@ -496,7 +496,7 @@ class layer_writer {
   }
   std::string bias() const { return config().value("use_bias", true) ? "" : "no_bias"; }
 
-  /// Axes are counted from the batch. Below an unknown layer, one that is counted from the front is not judged.
+  /// Checks that an axis is the last one. Axes include the batch. Below an unknown layer, a non-negative axis cannot be checked.
   void last_axis() { last_axis(config().value("axis", json(-1))); }
   void last_axis(const json& axis) {
     const json& one = axis.is_array() && axis.size() == 1 ? axis[0] : axis;
@@ -504,7 +504,7 @@ class layer_writer {
     unknown("works along axis " + shown(axis) + (in_ ? " of " + detail::batch_shape_text(*in_) : "") +
             ", but only the last one is possible");
   }
-  /// Whether a noise_shape has a number of its own for each element.
+  /// Whether a noise_shape gives each element a random number of its own.
   bool is_whole_sample(const json& noise) const {
     if (noise.is_null()) return true;
     if (!noise.is_array() || !in_ || noise.size() != std::size_t(in_->rank()) + 1 || !noise[0].is_null()) return false;
@@ -538,7 +538,7 @@ class layer_writer {
     unknown("there is no activation " + k);
     return "linear";
   }
-  /// Empty for linear.
+  /// The name of the activation; empty for linear.
   std::string activation(const char* key) {
     json a = config().value(key, json());
     if (a.is_object()) {
@@ -570,7 +570,7 @@ class layer_writer {
     return "";
   }
 
-  /// The initializers and regularizers of these parameters, without those that are the defaults of strata and Keras.
+  /// The initializers and regularizers of these parameters, except those that are defaults of both strata and Keras.
   std::string parameters(const std::vector<std::string>& names) {
     std::string text;
     const auto add = [&](const std::string& option) {
@@ -615,7 +615,7 @@ class layer_writer {
                                                           {"LecunUniform", "lecun_uniform"},
                                                           {"LecunNormal", "lecun_normal"}};
     if (const auto at = plain.find(k); at != plain.end()) return at->second;
-    if (k == "VarianceScaling") {  // what Keras 2 writes for the names above
+    if (k == "VarianceScaling") {  // written by Keras 2 for the names above
       const std::string mode = c.value("mode", ""), distribution = c.value("distribution", "");
       const double scale = c.value("scale", 1.0);
       const std::string name = mode == "fan_avg" && scale == 1  ? "glorot"

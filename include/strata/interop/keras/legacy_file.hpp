@@ -15,7 +15,7 @@
 
 namespace strata::keras {
 
-/// The bytes of such a file: architecture and weights. It has no state of an optimizer.
+/// The bytes of such a file: architecture and weights, without the state of an optimizer.
 inline std::vector<std::byte> legacy_bytes(const std::string& name, const model_view& model, const layer_list& list,
                                            const nlohmann::json& architecture, const char* version) {
   hdf5_image file(name);
@@ -49,7 +49,7 @@ inline std::vector<std::byte> legacy_bytes(const std::string& name, const model_
   return file.bytes();
 }
 
-/// Where the weights are: a whole model has them in a group, a file of weights does not. Empty for a file of another kind.
+/// The group of the weights: a whole model has them in a group, a file of weights does not. Null for a file of another kind.
 inline const char* legacy_root(const hdf5_file& file) {
   return file.has_attribute("model_weights", "layer_names") ? "model_weights/"
          : file.has_attribute("", "layer_names")            ? ""
@@ -57,7 +57,7 @@ inline const char* legacy_root(const hdf5_file& file) {
 }
 inline bool is_legacy(const hdf5_file& file) { return legacy_root(file) != nullptr; }
 
-/// Reads such a file. As in Keras, layers with weights go together by their order; names of layers do not matter.
+/// Reads such a file. As in Keras, layers with weights are matched by their order; names of layers are ignored.
 inline loaded_state read_legacy(const hdf5_file& file, const model_view& model, const layer_list& list,
                                 convert_precision convert) {
   struct saved_layer {
@@ -72,7 +72,7 @@ inline loaded_state read_legacy(const hdf5_file& file, const model_view& model, 
       std::ranges::any_of(list.layers, [](const layer& l) { return l.class_name.starts_with("Conv2D"); }))
     file.fail(root, "Theano flips the kernels of convolutions: load the model with another backend of Keras, and save it");
   std::set<std::string> names_of_layers;
-  constexpr std::size_t most_weights = 100'000;  // links may name the weights of a layer many times
+  constexpr std::size_t most_weights = 100'000;  // links may refer to the weights of a layer many times
   std::size_t count = 0;
   for (const std::string& name : *listed) {
     if (!names_of_layers.insert(name).second)

@@ -1,4 +1,4 @@
-// The architecture of a network, and how it is trained, as the JSON that Keras reads: config.json of .keras, model_config of .h5.
+// The architecture of a network and its training, as the JSON that Keras reads: config.json of .keras, model_config of .h5.
 #pragma once
 #include <algorithm>
 #include <initializer_list>
@@ -18,7 +18,7 @@ namespace strata::keras {
 
 using json = nlohmann::json;
 
-/// How Keras calls an object that strata names, and its settings in the order of named_numbers. A name that ends in '?' is a
+/// Keras' name for an object of strata, and the names of its settings in the order of named_numbers. A name that ends in '?' is a
 /// bool.
 struct class_of_keras {
   std::string_view name, class_name;
@@ -41,7 +41,7 @@ inline json object_of(std::string_view module, std::string_view class_name, json
   return {{"module", module}, {"class_name", class_name}, {"config", std::move(config)}, {"registered_name", nullptr}};
 }
 
-/// Null where Keras has no such class.
+/// Returns null if Keras has no such class.
 inline json object_in(std::span<const class_of_keras> table, std::string_view module, std::string_view name,
                       std::span<const double> numbers) {
   for (const class_of_keras& c : table)
@@ -49,7 +49,7 @@ inline json object_in(std::span<const class_of_keras> table, std::string_view mo
   return nullptr;
 }
 
-/// Of a parameter. An initializer of the user's own is left out: it matters only for a model that begins anew.
+/// The initializer of a parameter. A user's own initializer is left out: it only matters for a new model.
 inline json initializer_config(const parameter& p) {
   static const class_of_keras table[] = {
       {"zeros", "Zeros"},
@@ -74,14 +74,14 @@ inline json regularizer_config(const parameter& p) {
   return object_of("keras.regularizers", "L1L2", {{"l1", p.regularizer.l1}, {"l2", p.regularizer.l2}});
 }
 
-/// The layers of a model as Keras' configurations. Throws strata::error that names a layer that Keras does not have.
+/// The layers of a model as Keras' configurations. Throws strata::error that names a layer without a counterpart in Keras.
 class config_writer {
   std::string file_;
   const model_view& model_;
   const layer_list& list_;
 
  public:
-  /// `file` is what errors call the file.
+  /// `file` is the name of the file in errors.
   config_writer(std::string file, const model_view& model, const layer_list& list)
       : file_(std::move(file)), model_(model), list_(list) {}
 
@@ -107,7 +107,7 @@ class config_writer {
     return whole;
   }
 
-  /// An option of a layer with weights as the text by which files are compared; empty if there is none, or none that can be
+  /// An option of a layer with weights as the text by which files are compared; empty if there is none, or if it cannot be
   /// compared: an activation may also be the next layer.
   std::string option_of(int number, std::string_view option) const {
     const layer& l = list_[number];
@@ -152,7 +152,7 @@ class config_writer {
     return out;
   }
 
-  /// The tensors that a layer is called with: one, or a list for a join.
+  /// The tensors that are the arguments of a layer: one, or a list for a join.
   json arguments_of(const layer& l) const {
     json tensors = json::array();
     for (const int input : l.inputs) {
@@ -165,7 +165,7 @@ class config_writer {
     return node(l.last).arity > 1 ? json::array({std::move(tensors)}) : tensors;
   }
 
-  /// "relu", or a layer of Keras where a string says too little.
+  /// "relu", or a layer of Keras if a string cannot express the activation.
   json activation_of(const layer& l, int at) const {
     const std::string_view name = node(at).operation->name;
     const std::span<const double> settings = model_.operations[std::size_t(at)];
@@ -193,7 +193,7 @@ class config_writer {
     return config;
   }
 
-  /// By the operation that a layer begins with. Numbers are in the order of the operation's settings.
+  /// The settings of a layer, by its first operation. Numbers are in the order of the operation's settings.
   json settings_of(const layer& l) const {
     const std::string_view operation = node(l.first).operation->name;
     const std::span<const double> n = model_.operations[std::size_t(l.first)];
@@ -262,7 +262,7 @@ class config_writer {
   }
 };
 
-/// What model.compile got: compile_config of .keras. Null without an optimizer, or with one that Keras does not have.
+/// The arguments of model.compile: compile_config of .keras. Null without an optimizer, or if Keras has no such optimizer.
 inline json compile_config(const model_view& model) {
   static const class_of_keras losses[] = {
       {"sparse_categorical_crossentropy", "SparseCategoricalCrossentropy", {"from_logits?"}},

@@ -20,7 +20,7 @@ inline bool is_model(const std::string& class_name) {
   return class_name == "Sequential" || class_name == "Functional" || class_name == "Model";
 }
 
-/// How a layer is called: its input layers, and what strata cannot express about the call.
+/// A call of a layer: its input layers, and the parts of the call that strata cannot express.
 struct layer_call {
   std::vector<std::string> inputs, unknown;
   bool has_constants = false;
@@ -28,8 +28,8 @@ struct layer_call {
 
   /// `nodes` is what Keras writes as inbound_nodes, by Keras 2 [[["dense", 0, 0, {}], ...]], by Keras 3 [{"args": ..., "kwargs":
   /// ...}].
-  /// `trains_otherwise`: the layer, in a fit, computes something else than in a prediction. Keras 2 obeys training=False then,
-  /// too; Keras 3 does not, and writes it for each Dropout.
+  /// `trains_otherwise`: the layer computes differently in a fit and in a prediction. Keras 2 then applies training=False in a
+  /// fit, too; Keras 3 does not, and writes it for each Dropout.
   layer_call(const json& nodes, bool trains_otherwise) {
     if (nodes.size() > 1) unknown.push_back("is called several times");
     if (nodes.empty()) return;
@@ -42,7 +42,7 @@ struct layer_call {
       }
       return;
     }
-    // x + y is an Add of two arguments, the layer Add has one, which is a list.
+    // x + y is an Add with two arguments; the layer Add has one, a list.
     const json& arguments = node.at("args");
     for (const json& argument : arguments)
       if (argument.is_array())
@@ -72,20 +72,20 @@ struct layer_call {
   }
 };
 
-/// A graph from one input to one output, as layers in a row and joins of branches.
+/// A graph from one input to one output, as sequences of layers and joins of branches.
 class graph_writer {
   network_text& out_;
   std::string version_;
   layer_writer layers_{out_, version_};
-  std::vector<graph_node> nodes_;  // each after its inputs
+  std::vector<graph_node> nodes_;  // each node after its inputs
   std::map<std::string, int> number_;
-  std::vector<int> above_;  // the nearest layer through which every way from the input to this one leads
+  std::vector<int> above_;  // for each node, the nearest layer on all paths from the input to it
   std::set<int> written_;
 
  public:
   graph_writer(network_text& out, std::string version) : out_(out), version_(std::move(version)) {}
 
-  /// All of the model, so that everything unknown is in one list.
+  /// Writes the whole model, so that all unknown parts are in one list.
   void write(const json& model) {
     const std::string kind = class_of(model);
     if (!is_model(kind)) return out_.unknown.push_back("the model is a " + kind + ", neither Sequential nor Functional");
@@ -142,7 +142,7 @@ class graph_writer {
       if (is_model(n.class_name)) {
         layers_.unknown(n, "a model within the model");
         n.is_unknown = true;
-        n.config = json::object();  // that of Keras 2.0 is an array
+        n.config = json::object();  // in Keras 2.0 it is an array
         network_text within;
         graph_writer(within, version_).write(l);
         for (const std::string& what : within.unknown) out_.unknown.push_back(n.name + "/" + what);
@@ -168,7 +168,7 @@ class graph_writer {
     n.class_name = "Rescaling";
   }
 
-  /// Classes of users, and operations such as keras.ops.average, may have the name of a layer of Keras.
+  /// User classes, and operations such as keras.ops.average, may have the name of a layer of Keras.
   void require_layer_of_keras(const json& l, graph_node& n) {
     const json module = l.value("module", json());
     static const std::set<std::string> joins{"Add", "Subtract", "Multiply", "Maximum"};
@@ -178,7 +178,7 @@ class graph_writer {
       n.class_name = "ops." + n.class_name;
   }
 
-  /// Puts each layer after its inputs.
+  /// Moves each layer behind its inputs.
   void place(std::vector<graph_node> read) {
     if (read.size() > 4000) throw_error({"the model has ", read.size(), " layers, and at most 4000 are read"});
     std::set<std::string> names;
@@ -207,7 +207,7 @@ class graph_writer {
     }
   }
 
-  /// The items between two layers, without the first and with the last.
+  /// The items after layer `from`, up to and including layer `to`.
   std::vector<std::string> row(int from, int to) {
     std::vector<std::string> items;
     for (int at = to; at != from; at = above_[std::size_t(at)]) {
@@ -221,7 +221,7 @@ class graph_writer {
       static const std::string opened = "frozen<";
       if (trains)
         items.push_back(item);
-      else if (!items.empty() && items.back().starts_with(opened))  // the one below it is frozen, too
+      else if (!items.empty() && items.back().starts_with(opened))  // the next one is frozen, too
         items.back().insert(opened.size(), item + ", ");
       else
         items.push_back(opened + item + '>');
@@ -248,8 +248,8 @@ class graph_writer {
   }
 };
 
-/// The type of the network with that architecture: Sequential models, and Functional ones whose graph is made of rows and joins.
-/// Throws strata::error for an architecture that is damaged.
+/// The type of the network with that architecture: Sequential models, and Functional ones whose graph consists of sequences and
+/// joins. Throws strata::error for a damaged architecture.
 inline network_text network_text_of(const nlohmann::json& architecture) {
   network_text out;
   STRATA_TRY { graph_writer(out, architecture.value("keras_version", "")).write(architecture); }

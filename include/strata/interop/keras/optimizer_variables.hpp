@@ -16,19 +16,19 @@ inline double setting_of(const optimizer_view& optimizer, std::string_view name)
   return 0;
 }
 
-/// How Keras calls the optimizers of strata.
+/// Keras' names for the optimizers of strata.
 inline constexpr std::pair<std::string_view, std::string_view> optimizer_classes[] = {
     {"sgd", "SGD"},       {"adam", "Adam"},   {"adamw", "AdamW"},     {"rmsprop", "RMSprop"},
     {"adamax", "Adamax"}, {"nadam", "Nadam"}, {"adagrad", "Adagrad"}, {"adadelta", "Adadelta"},
     {"lion", "Lion"},     {"ftrl", "Ftrl"},   {"lamb", "Lamb"}};
 
-/// Whether the view has an optimizer whose state Keras knows: not one of the user's own, and no moving averages of weights.
+/// Whether the view has an optimizer whose state Keras can read: not a user's own, and none with moving averages of weights.
 inline bool has_optimizer_of_keras(const model_view& model) {
   return model.optimizer &&
          std::ranges::any_of(optimizer_classes, [&](const auto& known) { return known.first == model.optimizer->name; });
 }
 
-/// Whether the optimizer of a file, by its class, is another one than ours.
+/// Whether the optimizer of a file, by its class, differs from ours.
 inline bool is_another_optimizer(std::string_view class_name, std::string_view ours) {
   if (class_name.empty()) return false;
   return std::ranges::any_of(optimizer_classes,
@@ -39,11 +39,11 @@ inline bool is_another_optimizer(std::string_view class_name, std::string_view o
 struct optimizer_variable {
   int slot;            // of the model
   int optimizer_slot;  // of the optimizer
-  double offset;       // what Keras adds: its sums of squares begin at an initial value, ours at zero
+  double offset;       // added by Keras: its sums of squares begin at an initial value, ours at zero
 };
 
-/// After the number of updates and the learning rate: those slots that Keras makes together alternate for each parameter, and
-/// further slots follow for all parameters.
+/// The variables after the number of updates and the learning rate: slots that Keras creates together alternate for each
+/// parameter; further slots follow, each for all parameters.
 inline std::vector<optimizer_variable> optimizer_variables(const model_view& model, const layer_list& list) {
   const optimizer_view& optimizer = *model.optimizer;
   const std::string_view name = optimizer.name;

@@ -1,4 +1,4 @@
-// Whether the layers of a file have the options of the network's: weights of equal shapes may belong to other computations.
+// Whether the layers of a file have the options of the network's: weights of equal shapes may belong to different computations.
 #pragma once
 #include <cmath>
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace strata::keras {
 
-/// An option as a text that is the same for all ways to write it: 2 and [2, 2], "swish" and "silu", a function by name.
+/// An option as a text that is the same for all notations of it: 2 and [2, 2], "swish" and "silu", a function by name.
 inline std::string option_text(const json& value) {
   if (value.is_object()) return value.contains("config") && value["config"].is_string() ? option_text(value["config"]) : "";
   if (value.is_number()) return detail::formatted("%.6g", value.get<double>());
@@ -22,8 +22,8 @@ inline std::string option_text(const json& value) {
   return value[0] == value[1] ? option_text(value[0]) : detail::text_of({option_text(value[0]), " x ", option_text(value[1])});
 }
 
-/// Adds the options of layers with weights that differ, for an architecture of Keras whose layers stand in one list. What is not
-/// understood is not compared.
+/// Adds the options of layers with weights that differ, for an architecture of Keras whose layers are in one list. Unknown
+/// options are not compared.
 inline void compare_options(const json& architecture, const model_view& model, const layer_list& list,
                             detail::misfits& differences) {
   static constexpr const char* options[] = {"activation", "strides",          "dilation_rate", "padding",

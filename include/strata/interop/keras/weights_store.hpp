@@ -16,7 +16,7 @@
 
 namespace strata::keras {
 
-/// Calls f(span of numbers) with the type of the model's numbers.
+/// Calls f(span of elements) with the element type of the model.
 template <class F>
 void with_numbers(const model_view& model, std::span<const std::byte> bytes, F&& f) {
   const auto call = [&]<class T>(T) {
@@ -50,7 +50,7 @@ inline std::vector<std::byte> weights_store_bytes(const std::string& name, const
       const parameter_slot& slot = model.slots[std::size_t(s)];
       write_parameter(file, detail::text_of({vars, '/', index++}), model, slot.what, model.bytes_of(slot));
     }
-    if (l.class_name == "Normalization") file.number<std::int32_t>(detail::text_of({vars, '/', index}), 0);  // the count
+    if (l.class_name == "Normalization") file.number<std::int32_t>(detail::text_of({vars, '/', index}), 0);  // its unused count
   }
   if (has_optimizer_of_keras(model)) {
     file.text("/optimizer/vars", "name", model.optimizer->name);
@@ -66,7 +66,7 @@ inline std::vector<std::byte> weights_store_bytes(const std::string& name, const
   return file.bytes();
 }
 
-/// What has been read and checked, before anything changes.
+/// The contents of a file, read and checked before anything changes.
 struct loaded_state {
   std::vector<std::vector<std::byte>> parameters;  // by slot of the model
   bool has_optimizer = false;                      // the rest is the state of the same optimizer
@@ -75,7 +75,7 @@ struct loaded_state {
   double learning_rate = 0;
 };
 
-/// What is wrong with an array of the file; empty if nothing is.
+/// Describes how an array of the file differs from the parameter; empty if it does not.
 inline std::string misfit_of(const hdf5_file::array& have, const model_view& model, const parameter& want,
                              convert_precision convert) {
   if (!have.is_float || have.size > sizeof(double)) return "the file has something else than real numbers";
@@ -87,7 +87,7 @@ inline std::string misfit_of(const hdf5_file::array& have, const model_view& mod
                         convert);
 }
 
-/// Reads an array that fits.
+/// Reads an array that has been checked.
 inline std::vector<std::byte> read_numbers(const hdf5_file& file, const std::string& path, const model_view& model,
                                            const parameter& what, double offset = 0) {
   const auto read = [&]<class T>(T) {
@@ -102,7 +102,7 @@ inline std::vector<std::byte> read_numbers(const hdf5_file& file, const std::str
   return model.element_size == sizeof(double) ? read(double{}) : read(float{});
 }
 
-/// Reads the state of the optimizer, if the file has as many variables. As in Keras, it begins anew otherwise.
+/// Reads the state of the optimizer, if the file has as many variables. As in Keras, it is reset otherwise.
 inline void read_optimizer(const hdf5_file& file, const model_view& model, const layer_list& list, loaded_state& to) {
   const std::string vars = "optimizer/vars";
   if (!has_optimizer_of_keras(model) || !file.has(vars)) return;
@@ -121,7 +121,7 @@ inline void read_optimizer(const hdf5_file& file, const model_view& model, const
     double saved_rate = 0;
     file.read(at(1), std::span(&saved_rate, 1));
     if (!(saved_rate >= 0) || !std::isfinite(saved_rate)) file.fail(at(1), "the learning rate is negative or not finite");
-    // Keras keeps it as float.
+    // Keras stores it as float.
     if (!model.optimizer->has_schedule && float(saved_rate) != float(rate)) rate = saved_rate;
   }
   for (std::size_t i = 0; i < variables.size(); ++i) {
@@ -137,8 +137,8 @@ inline void read_optimizer(const hdf5_file& file, const model_view& model, const
   to.learning_rate = rate;
 }
 
-/// Where a file has the arrays of layers. Keras 2.12 to 2.14 called the group of all layers otherwise, and the first two of them
-/// numbered the layers of a class by two: dense, dense_2, dense_4.
+/// The places of the arrays of layers in a file. Keras 2.12 to 2.14 used another name for the group of all layers, and the first
+/// two of them numbered the layers of a class in steps of two: dense, dense_2, dense_4.
 struct groups_of_layers {
   std::string root = "layers/";
   int step = 1;
@@ -152,7 +152,7 @@ struct groups_of_layers {
     });
     step = has_second ? 1 : 2;
   }
-  /// Of the layer that is number k of its class, in the order of Keras.
+  /// The group of the layer with index k in its class, in the order of Keras.
   std::string name(const layer& l, int k) const {
     const std::string first = detail::snake_case(l.class_name);
     return k == 0 ? first : detail::text_of({first, '_', k * step});
@@ -183,7 +183,7 @@ inline loaded_state read_weights_store(const hdf5_file& file, const model_view& 
       differences.add(l.name, detail::text_of({"the file has ", there, " arrays, the network ", index}));
   }
   for (const std::string& group : file.names_in(groups.root)) {
-    if (differences.count() > 1000) break;  // links may name the same layers many times
+    if (differences.count() > 1000) break;  // links may refer to the same layers many times
     if (std::ranges::find(known, group) == known.end()) {
       const bool nested = !file.names_in(groups.root + group + "/layers").empty();
       if (nested || !file.names_in(groups.root + group + "/vars").empty())

@@ -15,10 +15,10 @@
 
 namespace strata::onnx {
 
-/// A dimension that is known when the graph runs only, such as the number of samples.
+/// A dimension whose extent is only known when the graph runs, such as the number of samples.
 inline constexpr std::int64_t any_count = -1;
 
-/// An attribute of an operator: a whole number, several, a real number or a text.
+/// An attribute of an operator: an integer, several integers, a real number or a text.
 struct attribute {
   enum kind : std::int32_t { real = 1, whole = 2, text = 3, wholes = 7 };  // AttributeProto.AttributeType
 
@@ -34,16 +34,16 @@ struct attribute {
   attribute(const char* its_name, const char* value) : name(its_name), is(text), words(value) {}
 };
 
-/// Values are named; an operator is added after those that make its inputs. Fields are those of onnx.proto3.
+/// Values are named; an operator is added after those that compute its inputs. Fields are those of onnx.proto3.
 /// https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3
 class graph {
   std::string nodes_, initializers_, inputs_, outputs_;
-  std::map<std::string, int, std::less<>> used_;  // names of values, and how often each was asked for
+  std::map<std::string, int, std::less<>> used_;  // names of values, and the number of requests for each
 
   enum element_type : std::int32_t { float32 = 1, int64 = 7 };
 
  public:
-  /// A name that no value has yet: dense, dense_1, dense_2.
+  /// A name that is not in use: dense, dense_1, dense_2.
   std::string unique(const std::string& name) {
     const int before = used_[name]++;
     return before == 0 ? name : unique(detail::text_of({name, '_', before}));
@@ -91,7 +91,7 @@ class graph {
     return made;
   }
 
-  /// The bytes of the file. `operator_set`: the version of ONNX' operators that the graph is written for.
+  /// The bytes of the file. `operator_set`: the version of ONNX' operators that the graph uses.
   std::string file(std::string_view name, int operator_set) const {
     std::string whole = nodes_;
     protozero::pbf_writer(whole).add_string(2, name.data(), name.size());
@@ -100,7 +100,7 @@ class graph {
     whole += outputs_;
     std::string bytes;
     protozero::pbf_writer model(bytes);
-    model.add_int64(1, 9);  // the version of the format that came with this operator set
+    model.add_int64(1, 9);  // the version of the format released with this operator set
     model.add_string(2, "strata");
     model.add_message(7, whole);
     protozero::pbf_writer set(model, 8);

@@ -26,15 +26,15 @@ namespace strata {
 
 namespace onnx {
 
-/// Writes the operations of a network one by one. Values keep strata's layout, (N, H, W, C): where ONNX' operators have channels
-/// first, the graph transposes before and after them, which runtimes cancel out between two of them.
+/// Writes the operations of a network one by one. Values keep strata's layout, (N, H, W, C): for ONNX operators with channels
+/// first, the graph has transpositions before and after them; runtimes cancel those between two operators.
 class network_writer {
   const model_view& model_;
   graph graph_;
   std::vector<std::string> values_;  // by node
   std::vector<std::string> names_;   // of layers
 
-  // Of the node at hand.
+  // State of the current node.
   int at_ = 0;
 
  public:
@@ -67,7 +67,7 @@ class network_writer {
     return graph_.add(type, name(), inputs, attributes);
   }
 
-  /// The values of a parameter of this node, as float; empty if it has none of that name.
+  /// The elements of a parameter of this node, as float; empty if it has none of that name.
   std::vector<float> values_of(std::string_view parameter) const {
     for (const parameter_slot& s : model_.slots) {
       if (s.node != at_ || parameter != s.what.name) continue;
@@ -205,7 +205,7 @@ class network_writer {
   std::string transposed_convolution() {
     const transposed_conv_settings s{whole(0), whole(1), whole(2), whole(3), whole(4), whole(5), whole(6), whole(7) != 0};
     const shape out = s.output(in());
-    // The convolution from the output to the input has these windows; the operator cuts off what they pad.
+    // The windows are those of the convolution from the output to the input; the operator removes their padding.
     const window_axis vertical{out[0], s.kernel_height, s.stride_height, s.dilation_height, s.same},
         horizontal{out[1], s.kernel_width, s.stride_width, s.dilation_width, s.same};
     const auto full = [](int inputs, const window_axis& a) { return (inputs - 1) * a.stride + a.reach(); };
@@ -249,7 +249,7 @@ class network_writer {
                               {"nearest_mode", "floor"}}));
   }
 
-  /// x * factor + summand, with numbers of each channel.
+  /// x * factor + summand, with a factor and a summand for each channel.
   std::string scaled(std::span<const float> factors, std::span<const float> summands) {
     const std::vector<std::int64_t> channels{in().last()};
     return add("Add", {add("Mul", {x(), constant("factor", channels, factors)}), constant("summand", channels, summands)});
@@ -294,7 +294,7 @@ class network_writer {
   }
 };
 
-/// Throws strata::error for an operation that has no counterpart, and for weights that a file of ONNX cannot hold.
+/// Throws strata::error for an operation that has no counterpart, and for weights that do not fit into an ONNX file.
 inline void save(const std::filesystem::path& path, const model_view& model) {
   // A message of protobuf has less than 2 GiB.
   if (model.parameters.size() / model.element_size * sizeof(float) > 2'000'000'000)
@@ -309,7 +309,7 @@ inline void save(const std::filesystem::path& path, const model_view& model) {
 
 /// The network of a trainer for inference: input (N, shape of the input...), output (N, shape of the output...), in float; N is
 /// any number of samples. Layers that only train are left out. The file is complete or absent.
-/// Throws strata::error for a layer of your own, which ONNX does not know; then nothing is written.
+/// Throws strata::error for a layer of your own, which ONNX lacks; then nothing is written.
 /// https://onnx.ai/onnx/operators
 template <class Model>
   requires requires(const Model& model) { model.parameters(); }

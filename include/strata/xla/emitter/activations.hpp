@@ -25,7 +25,7 @@ struct emission<A> {
 
 /// Softmax over the last axis.
 tensor softmax_of(tensor x);
-/// Without the last axis: the sum of exp(x - largest), and x - largest.
+/// shifted: x - largest; exponentials: exp(shifted); sums: their sums, without the last axis.
 struct shifted_logits {
   tensor shifted, exponentials, sums;
   explicit shifted_logits(tensor x);

@@ -18,18 +18,18 @@ class image_convolution {
   image_convolution(window_axis vertical, window_axis horizontal, int groups) : axes_{vertical, horizontal}, groups_(groups) {}
 
   tensor forward(const operation_call& c, tensor x, tensor kernel) const;
-  /// Of the images, whose extents are `to`.
+  /// The gradient of the images, whose extents are `to`.
   tensor input_gradient(const operation_call& c, tensor dy, tensor kernel, const extents& to) const;
   tensor kernel_gradient(const operation_call& c, tensor x, tensor dy, const extents& to) const;
 
  private:
-  /// Whether each channel has one filter of its own, and the platform wants it by element.
+  /// True if each channel has one filter of its own, and the platform computes that element-wise (depthwise_by_element).
   bool is_by_element(const operation_call& c, const extents& kernel) const;
-  /// For each weight of a filter the elements of the images that it is multiplied with: (rows, H', W', C).
+  /// For each weight of a filter, the elements of the images by which it is multiplied: (rows, H', W', C).
   std::vector<tensor> taps(tensor x) const;
   tensor input_gradient_by_element(const operation_call& c, tensor dy, tensor kernel) const;
   tensor kernel_gradient_by_element(const operation_call& c, tensor x, tensor dy, const extents& to) const;
-  /// The same as one product of all patches, (rows, H', W', KH KW C), with dy. Without groups.
+  /// The kernel gradient as one product of all patches, (rows, H', W', KH KW C), with dy. Only without groups.
   tensor kernel_gradient_of_patches(const operation_call& c, tensor x, tensor dy, const extents& to) const;
 };
 
@@ -82,7 +82,7 @@ struct emission<transposed_convolution<S>> {
   static void backward(operation_call& c) { detail::transposed_backward(c, backwards(c)); }
 
  private:
-  /// From the output to the input.
+  /// The convolution from the output to the input.
   static detail::image_convolution backwards(const operation_call& c) {
     constexpr transposed_conv_settings s = S;
     const shape out = detail::shape_of_sample(c.out);

@@ -1,4 +1,4 @@
-// Dropout with the masks of every other backend: philox in whole numbers.
+// Dropout with the same masks as all other backends: philox in integer operations.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -13,9 +13,9 @@ struct philox_key {
 
   explicit philox_key(tensor key);  // ui64
   philox_key(tensor low_word, tensor high_word) : low(low_word), high(high_word) {}
-  /// The four words for each counter, whose words c[0] to c[3] are of one type, ui32.
+  /// The four words for each counter, whose words c[0] to c[3] have the same type, of ui32.
   std::array<tensor, 4> operator()(std::array<tensor, 4> c) const;
-  /// philox::fork
+  /// Same as philox::fork.
   philox_key fork(std::uint64_t stream) const;
 };
 

@@ -1,4 +1,4 @@
-// What an operation is in StableHLO: a specialisation of emission<Operation>.
+// The emission of an operation in StableHLO: a specialisation of emission<Operation>.
 #pragma once
 #include <strata/concepts/operation.hpp>
 #include <strata/kernel/kernel.hpp>
@@ -8,7 +8,7 @@
 
 namespace strata::stablehlo {
 
-/// What the operations of a module share.
+/// The values that the operations of a module share.
 struct step_facts {
   graph* in = nullptr;
   element number = element::f32;  // of weights and activations
@@ -19,11 +19,11 @@ struct step_facts {
   tensor is_sample{};    // (rows) of i1; none if every row is a sample
   tensor random_key{};   // ui64
 
-  /// The same with zeros in the rows that are no samples.
+  /// `rows_of` with zeros in the rows that are no samples.
   tensor only_samples(tensor rows_of) const;
-  /// What this replica adds to a sum over all of them: nothing if it has no sample.
+  /// The addend of this replica in a sum over all replicas: zero if it has no sample.
   tensor if_any_sample(tensor of_replica) const;
-  /// How many samples this replica has, a scalar of `number`.
+  /// The number of samples of this replica, a scalar of `number`.
   tensor sample_count() const;
   /// The sums over all replicas.
   std::vector<tensor> over_replicas(std::span<const tensor> sums) const { return all_reduce(sums, replicas); }
@@ -46,7 +46,7 @@ struct operation_call {
   std::vector<tensor> new_state{};  // of the parameters, where a step changes state; set by forward in training
 
   graph& in() const { return *step.in; }
-  /// dx[0] = value, if wanted.
+  /// Sets dx[0], the gradient of the first input.
   void set_dx(tensor value) { dx[0] = value; }
   /// An operand of a product, in the precision of the program, and how the product is computed.
   tensor factor(tensor t) const { return step.mixed_bf16 ? convert(t, element::bf16) : t; }
@@ -112,7 +112,7 @@ constexpr emission_code code_of() {
   return c;
 }
 
-/// Whether an operation can be emitted.
+/// True if an operation can be emitted.
 template <class Operation>
 inline constexpr bool has_emission =
     complete<emission<Operation>> || info_of<Operation>.traits.is_view || info_of<Operation>.is_loss;

@@ -49,7 +49,7 @@ struct emission_verdict<Program, -1> {
 
 namespace detail {
 
-/// The node of the operation that the loss of an output is computed together with, if its type says so; else 0.
+/// The node of the operation that is computed together with the loss of an output, if its type requires that; else 0.
 template <class Items, int Loss>
 constexpr int joint_of() {
   constexpr int before = operation_before_loss(tape_of<Items>, Loss);
@@ -117,7 +117,7 @@ struct training_parts {
 };
 /// Arguments, forward, backward and the sums over all replicas.
 training_parts emit_gradients(program_emission& m);
-/// The parameters that train, with their slots as arguments. slot_types: for each slot of the layout those of its slots.
+/// Adds the slots of the trained parameters as arguments. slot_types: for each slot of the layout the types of its slots.
 std::vector<updated_parameter> add_slots(program_emission& m, const training_parts& parts,
                                          const std::vector<std::vector<tensor_type>>& slot_types);
 module_text finish_training(program_emission& m, const training_parts& parts, std::span<const updated_parameter> updated);
@@ -125,7 +125,7 @@ module_text emit_evaluation(const program_code& program, const module_options& o
 module_text emit_prediction(const program_code& program, const module_options& options);
 }  // namespace detail
 
-/// The numbers of a training module's argument `step_scalars`, for a step from 0 on and its learning rate.
+/// The values of a training module's argument `step_scalars`, for step `step`, counted from 0, and its learning rate.
 template <class Program>
 std::vector<typename Program::value_type> step_scalars(const typename Program::optimizer& optimizer, long step, double rate) {
   return step_scalars_of<typename Program::value_type>(optimizer, step, rate);

@@ -48,12 +48,12 @@ struct window_2d {
   std::int64_t input_dilation[2] = {1, 1}, window_dilation[2] = {1, 1};
 };
 
-/// Operations, each with the operands it reads. An operation that is written twice with the same operands is one operation.
-/// `text` leaves out what no result needs.
+/// Operations, each with its operands. Writing an operation twice with the same operands adds it once. `text` omits operations
+/// that no result needs.
 class graph {
  public:
   tensor argument(tensor_type type);
-  /// Of the operation `name`, whose type of result is given. `attributes`: as in the text, without braces. `region`: with
+  /// Adds the operation `name` with results of this type. `attributes`: as in the text, without braces. `region`: with
   /// parentheses.
   tensor operation(const char* name, std::initializer_list<tensor> operands, tensor_type result, std::string attributes = {},
                    std::string region = {});
@@ -92,7 +92,7 @@ inline const tensor_type& tensor::type() const { return in_->type(*this); }
 /// A number as it is written in the text: `1.0e-07`, or its bits where it is not finite.
 std::string number_text(double value, element of);
 
-// Element by element. A scalar beside a tensor counts for each element.
+// Element-wise operations. A scalar beside a tensor is used for each element.
 tensor operator+(tensor a, tensor b);
 tensor operator-(tensor a, tensor b);
 tensor operator*(tensor a, tensor b);
@@ -108,10 +108,10 @@ tensor unary(const char* name, tensor a);
 tensor compare(const char* direction, tensor a, tensor b);
 tensor select(tensor condition, tensor yes, tensor no);
 tensor convert(tensor a, element to);
-/// A tensor of the same type, or of that of another tensor.
+/// A tensor filled with a value, of the type of `like`.
 tensor filled(double value, tensor like);
 
-// Of other shapes.
+// Operations that change the shape.
 tensor reshape(tensor a, const extents& to);
 /// Axis i of `a` becomes axis axes[i] of the result.
 tensor broadcast(tensor a, const extents& to, std::initializer_list<std::int64_t> axes);
@@ -126,13 +126,13 @@ tensor slice(tensor a, const extents& begin, const extents& end, extents steps =
 /// `inner` zeros between two neighbours.
 tensor pad(tensor a, const extents& low, const extents& high, const extents& inner);
 tensor concatenate(std::span<const tensor> parts, int axis);
-/// The index along an axis.
+/// A tensor whose elements are their indices along an axis.
 tensor iota(graph& in, tensor_type type, int axis);
 
 // Sums and products.
 enum class reduction { add, maximum, minimum };
 tensor reduce(reduction how, tensor a, const extents& axes);
-/// Over all axes but the first, or but the last.
+/// Sums over all axes but the first, or but the last.
 tensor sum_of_rows(tensor a);
 tensor sum_per_channel(tensor a);
 tensor sum(tensor a);
@@ -145,7 +145,7 @@ enum class product_precision {
   as_operands,  // every product and sum as float or double says
   of_platform
 };
-/// Axis of_a of `a` and of_b of `b` are summed over. Result: the type of the elements, `of`.
+/// Sums over axis of_a of `a` and axis of_b of `b`. `of`: the element type of the result.
 tensor dot_general(tensor a, tensor b, int of_a, int of_b, element of, product_precision precision);
 /// layout: `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`.
 tensor convolve(tensor a, tensor b, const char* layout, const window_2d& window, std::int64_t feature_groups,

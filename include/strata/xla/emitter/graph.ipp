@@ -30,7 +30,7 @@ STRATA_FUNCTION std::string types_text(std::span<const tensor_type> types) {
   for (std::size_t i = 0; i < types.size(); ++i) out += (i > 0 ? ", " : "") + types[i].text();
   return out + ")";
 }
-/// The body of a reduction of two scalars by the operation `name`.
+/// The body of a reduction: the operation `name` on two scalars.
 STRATA_FUNCTION std::string body_of(const char* name, element of) {
   const std::string t = tensor_type{of, {}}.text();
   return text_of({"({\n  ^bb0(%l: ", t, ", %r: ", t, "):\n    %s = \"stablehlo.", name, "\"(%l, %r) : (", t, ", ", t, ") -> ", t,
@@ -46,7 +46,7 @@ STRATA_FUNCTION tensor start_of(reduction how, graph& in, element of) {
   const double highest = is_integer ? double(std::numeric_limits<std::int32_t>::max()) : infinity;
   return in.constant(how == reduction::add ? 0 : how == reduction::maximum ? lowest : highest, {of, {}});
 }
-/// A scalar of each element of the other operand.
+/// Broadcasts a scalar to the shape of the other operand.
 STRATA_FUNCTION tensor spread_like(tensor a, tensor like) {
   return a.rank() == 0 && like.rank() > 0 ? broadcast(a, like.extents(), {}) : a;
 }
@@ -370,7 +370,7 @@ STRATA_FUNCTION tensor scatter_add_rows(tensor_type table, tensor indices, tenso
 
 STRATA_FUNCTION std::vector<tensor> all_reduce(std::span<const tensor> parts, int replicas) {
   if (replicas == 1 || parts.empty()) return {parts.begin(), parts.end()};
-  // Its operands are all of one element.
+  // The operands of one all_reduce have the same element type.
   const auto other = std::ranges::find_if(parts, [&](tensor t) { return t.type().of != parts[0].type().of; });
   if (other != parts.end()) {
     const auto first = std::size_t(other - parts.begin());

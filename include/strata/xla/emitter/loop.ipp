@@ -14,7 +14,7 @@ STRATA_FUNCTION module_text in_a_loop(const module_text& one, int steps, const s
     for (argument& a : *list)
       if (!stays(a)) a.type = for_each_step(a.type);
 
-  // What the loop carries: the number of the step, the arguments, and the results that do not stay.
+  // The values that the loop carries: the index of the step, the arguments, and the results that are not state.
   const std::size_t arguments = one.arguments.size(), results = one.results.size();
   std::vector<std::size_t> carried(results);  // of each result
   std::size_t others = 0;

@@ -1,5 +1,5 @@
-// Losses. Those of one element are traced on whole tensors, those of the library that look at a row are written here, and any
-// other is traced number by number of a row.
+// Losses. Element-wise ones are traced on whole tensors, those of the library that depend on a row are emitted here, and any
+// other loss is traced for each element of a row.
 #pragma once
 #include <strata/losses/binary_crossentropy.hpp>
 #include <strata/losses/categorical_crossentropy.hpp>
@@ -68,14 +68,14 @@ struct crossentropy_of_shares {
   static tensor gradient(const loss_call& c) { return gradient_of_classes(c.x, smoothed(c.targets, L::smoothing), FromLogits); }
 };
 
-/// The sum of predictions that a share is of, and the terms of categorical_focal_crossentropy.
+/// The probability of each class, and the terms of categorical_focal_crossentropy.
 template <class L>
 struct focal_of_classes {
   using term = typename L::template class_term<traced_math>;
   static constexpr bool from_logits = L::settings.from_logits;
 
   struct row {
-    tensor p, log_p, sum;  // of logits: probabilities; else shares
+    tensor p, log_p, sum;  // p: from logits a softmax, else x / sum; sum: without logits only
     explicit row(tensor x) {
       if (from_logits) {
         const shifted_logits s(x);
@@ -108,7 +108,7 @@ struct focal_of_classes {
 
 }  // namespace detail
 
-/// Any other loss: the numbers of a row are traced one by one, so rows should be short.
+/// Any other loss: the formula is traced for each element of a row, so rows should be short.
 template <loss_function L>
 struct loss_emission<L> {
   static tensor value(const loss_call& c) {
@@ -143,12 +143,12 @@ struct loss_emission<L> {
   }
 };
 
-/// A loss that says so: `static constexpr bool is_mean_of_elements = true`.
+/// A loss that declares `static constexpr bool is_mean_of_elements = true`.
 template <loss_function L>
   requires(L::is_mean_of_elements && !std::is_base_of_v<detail::any_element_wise, L>)
 struct loss_emission<L> : detail::mean_of_elements<L> {};
 
-/// From the logits before the sigmoid.
+/// Computed from the logits before the sigmoid.
 template <class... Options>
   requires(!binary_crossentropy<Options...>::settings.from_logits)
 struct loss_emission<fused<sigmoid, binary_crossentropy<Options...>>>
@@ -161,7 +161,7 @@ template <class... Options>
 struct loss_emission<categorical_crossentropy<Options...>>
     : detail::crossentropy_of_shares<categorical_crossentropy<Options...>,
                                      categorical_crossentropy<Options...>::settings.from_logits> {};
-/// From the logits before the softmax.
+/// Computed from the logits before the softmax.
 template <>
 struct loss_emission<fused<softmax, sparse_categorical_crossentropy<>>> : detail::crossentropy_of_labels<true> {};
 template <class... Options>

@@ -16,16 +16,16 @@ namespace strata::stablehlo {
 namespace detail {
 /// (1, 2): the sum of (rows) over samples, and their number.
 tensor mean_over_samples(const metric_call& c, tensor of_row);
-/// (pairs, 2) of numbers side by side: (n), or scalars.
+/// Arranges a tensor (n), or scalars, as (pairs, 2).
 tensor pairs_of(tensor numbers);
 tensor pairs_of_scalars(std::span<const tensor> numbers);
 
-/// What yes-or-no metrics ask of each element: is it predicted, is it true.
+/// The two conditions of yes-or-no metrics for each element: predicted positive, and truly positive.
 struct yes_or_no {
   tensor predicted, is_true;  // (rows, n) of i1
 
   yes_or_no(const metric_call& c, const confusion_settings& s);
-  /// How many elements are of this kind, over the samples.
+  /// The number of elements of this kind, over the samples.
   tensor count(const metric_call& c, detail::confusion what) const;
 };
 
@@ -50,7 +50,7 @@ struct counts_of_confusion {
     return pairs_of_scalars(counts);
   }
 };
-/// True positives, and these with Other.
+/// The true positives; and the sum of these and Other.
 template <class M, detail::confusion Other>
 struct share_of_positives {
   static tensor sums(const metric_call& c) {
@@ -62,8 +62,8 @@ struct share_of_positives {
 };
 }  // namespace detail
 
-/// A loss, or a metric of the user: the numbers of a row are traced one by one. Its sums may depend on comparisons of predictions
-/// only, unless they are generic over their value.
+/// A loss, or a metric of the user: its formula is traced for each element of a row. Its sums may depend only on comparisons of
+/// predictions, unless they are generic over their value.
 template <metric M>
 struct metric_emission<M> {
   static tensor sums(const metric_call& c) {

@@ -19,7 +19,7 @@ STRATA_FUNCTION tensor mean_over_samples(const metric_call& c, tensor of_row) {
 }
 
 STRATA_FUNCTION tensor true_label(const metric_call& c) { return c.labels ? c.labels : position_of_largest(as_rows(c.targets)); }
-/// Whether a prediction of the row is nan: (rows) of i1. A maximum does not show it: some plugins ignore nan.
+/// Tests each row for a nan prediction: (rows) of i1. A maximum would not show it, because some plugins ignore nan.
 STRATA_FUNCTION tensor has_nan(tensor p) {
   const tensor nans = reduce(reduction::add, convert(compare("NE", p, p), element::i32), {1});
   return compare("GT", nans, filled(0, nans));

@@ -20,7 +20,7 @@ STRATA_FUNCTION tensor inverse_root(tensor variance, double epsilon) {
   return filled(1, root) / root;
 }
 
-/// For each channel the number of elements over which a batch_norm takes its statistics: a scalar.
+/// The number of elements per channel over which a batch_norm computes its statistics: a scalar.
 STRATA_FUNCTION tensor elements_per_channel(const operation_call& c) {
   const std::int64_t of_sample = c.x[0].type().size() / c.x[0].extent(0) / c.x[0].extents().back();
   return c.step.batch_count * double(of_sample);

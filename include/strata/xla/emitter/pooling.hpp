@@ -16,7 +16,7 @@ void average_pool_backward(operation_call& c, const pool_settings& s);
 tensor first_of_largest(tensor x, tensor largest, const extents& axes);
 }  // namespace detail
 
-/// Where a platform says so and windows neither overlap nor have padding, it is element-wise.
+/// Element-wise if the platform requires it and windows neither overlap nor have padding.
 template <pool_settings S>
 struct emission<max_pooling<S>> {
   static tensor forward(operation_call& c) { return detail::max_pool_forward(c, S); }

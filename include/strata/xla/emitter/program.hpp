@@ -28,7 +28,7 @@ struct program_code {
   bool mixed_bf16, has_regularizers;
 };
 
-/// A module of a program as it is written.
+/// A module of a program under construction.
 class program_emission {
  public:
   program_emission(const program_code& code, const module_options& how, int replicas);
@@ -42,9 +42,9 @@ class program_emission {
   /// Sums of the losses and metrics, over this replica: (pairs, 2) as metric_sums, without the penalties. All are f64 if one of
   /// them is.
   tensor sums();
-  /// Of each slot of the layout, over this replica; none where it is not trained.
+  /// The gradient for each slot of the layout, over this replica; empty for one that is not trained.
   std::vector<tensor> gradients();
-  /// Of each slot of the layout, after a step, before the update: what operations have made of their state.
+  /// The state for each slot of the layout, after a step, before the update, as operations have changed it.
   std::vector<tensor> new_state() const;
   /// Adds what the regularizers add to the loss of all samples.
   tensor with_penalties(tensor sums);
@@ -57,14 +57,14 @@ class program_emission {
   bool trains(std::size_t slot) const { return program.slots[slot].what.trainable && !options.is_frozen(slot); }
   std::vector<tensor> predictions() const;
 
-  /// The module. Donates each parameter and slot to the result of the same role. Of several steps, if the options say so.
+  /// The module. Donates each parameter and slot to the result of the same role. Has several steps if the options request them.
   module_text finish();
 
  private:
   tensor truth(int output);
   loss_call call_of_loss(int output);
   extents extents_of(int node) const;
-  /// The weight of the loss of each sample, and zero where a row is no sample.
+  /// Multiplies the loss of each sample by its weight, and by zero if a row is no sample.
   tensor weighted(int output, tensor of_samples);
 
   const set_for_now<element> limits_;  // of the number that is traced

@@ -38,7 +38,7 @@ struct emission<column_slice<S>> {
   static void backward(operation_call& c) { detail::columns_backward(c, S); }
 };
 
-/// Joins of one element of each branch are traced.
+/// Element-wise joins are traced.
 template <class Join>
   requires requires { requires Join::is_elementwise_join; }
 struct emission<Join> {

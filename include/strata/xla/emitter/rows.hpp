@@ -1,4 +1,4 @@
-// What losses and metrics do with the predictions of a sample: rows along the last axis.
+// The predictions of a sample for losses and metrics: rows along the last axis.
 #pragma once
 #include <strata/concepts/loss.hpp>
 #include <strata/xla/emitter/emission.hpp>

@@ -14,7 +14,7 @@ namespace strata::stablehlo {
 
 class traced;
 
-/// What a comparison of traced numbers says. As a bool it is a branch: `select_paths` takes both ways.
+/// The result of comparing traced values. Converted to bool it is a branch: `select_paths` follows both paths.
 class traced_condition {
   tensor at_;
   bool known_ = false;
@@ -106,7 +106,7 @@ class traced {
   friend traced ceil(traced x) { return record_unary("ceil", x); }
   friend traced erf(traced x);
   friend traced erfc(traced x);
-  /// As std::max and std::min, without two ways.
+  /// Like std::max and std::min, but without a branch.
   friend traced max(traced a, traced b) { return chosen(a < b, b, a); }
   friend traced min(traced a, traced b) { return chosen(b < a, b, a); }
   friend traced pow(traced x, traced exponent) { return record_binary("power", x, exponent); }
@@ -146,11 +146,11 @@ struct traced_path {
 };
 inline thread_local traced_path* current_path = nullptr;
 inline thread_local const char* formula_name = "a formula";            // for messages
-inline thread_local element traced_numbers = element::f32;             // whose limits those of traced numbers are
+inline thread_local element traced_numbers = element::f32;             // numeric_limits of traced are those of this type
 inline thread_local std::vector<double>* step_scalars_made = nullptr;  // not null: a constant that is made is one of them
 inline thread_local const tensor* step_scalars_given = nullptr;        // a scalar for each of them, in the same order
 
-/// Sets a variable for as long as it lives.
+/// Sets a variable for the lifetime of this object.
 template <class T>
 class set_for_now {
   T& variable_;
@@ -165,7 +165,7 @@ class set_for_now {
 std::vector<traced> select_paths(traced_path& path, void* context, std::vector<traced> (*formula)(void*), tensor like);
 }  // namespace detail
 
-/// The most ways through one formula.
+/// The largest number of paths through one formula.
 inline constexpr int max_paths = 4096;
 
 /// The results of a formula, a std::vector<traced>. It is run once for each way through its conditions, and the results are
@@ -177,7 +177,7 @@ std::vector<traced> select_paths(tensor like, Formula&& formula) {
       path, &formula, [](void* f) -> std::vector<traced> { return (*static_cast<std::remove_reference_t<Formula>*>(f))(); },
       like);
 }
-/// The same with one result, as a tensor of the type of `like`.
+/// select_paths with one result, as a tensor of the type of `like`.
 template <class Formula>
 tensor trace(tensor like, Formula&& formula) {
   return select_paths(like, [&] { return std::vector<traced>{formula()}; })[0].in(like);

@@ -9,7 +9,7 @@
 
 namespace strata {
 
-// The sentence about a rule that is written for numbers only. Never defined.
+// The diagnostic about a rule that only accepts built-in number types. Never defined.
 template <class Rule>
 struct rule_cannot_be_traced;
 
@@ -22,7 +22,7 @@ struct updated_parameter {
   penalty regularizer;
 };
 
-/// What happens to gradients before the rule, as the settings of an optimizer say.
+/// The changes to gradients before the rule, from the settings of an optimizer.
 struct update_settings {
   double clipnorm, clipvalue, global_clipnorm;
   tensor decay;  // weight decay times the rate, a scalar; none: 0
@@ -30,14 +30,14 @@ struct update_settings {
 
 namespace detail {
 
-/// The gradients of a module are reduced when they have gone through all_reduce.
+/// The gradients of a module count as reduced after all_reduce.
 struct all_reduced : gradient_reduction {
   static reduced_gradient<traced> mean(traced gradient) {
     return reduced<host_device>(static_cast<traced* const*>(nullptr), 0, 1).mean().of(gradient);
   }
 };
 
-/// Penalties, clipping, decay.
+/// Adds penalties, clips gradients and decays weights.
 void prepare_update(std::span<updated_parameter> parameters, const update_settings& settings);
 
 /// Second moments of rows and columns: (matrices, rows) and (matrices, columns) from a slot, and back.
@@ -156,8 +156,8 @@ std::vector<double> with_traced_rule(const Optimizer& optimizer, long step, doub
 }
 }  // namespace detail
 
-/// What an update has that changes from step to step: the numbers of which the optimizer makes its rule, in its order, then the
-/// decay of the weights.
+/// The values of an update that change from step to step: those from which the optimizer constructs its rule, in its order, then
+/// the decay of the weights.
 template <class T, class Optimizer>
 std::vector<T> step_scalars_of(const Optimizer& optimizer, long step, double rate) {
   const std::vector<double> made = detail::with_traced_rule(optimizer, step, rate, nullptr, [](const auto&) {});
@@ -178,7 +178,7 @@ tensor_type slot_type(const Optimizer& optimizer, int k, const tensor_type& para
   return {parameter.of, {parameter.size() / columns + parameter.size() / rows}};
 }
 
-/// Up to this one, the rules of some steps are compared: see update.
+/// The last step whose rule is compared with that of step 0: see update.
 inline constexpr long last_compared_step = 1 << 20;
 
 /// Updates parameters and slots. scalars: (n) as step_scalars_of, or none for n = 0. The rules of the steps 0, 1, 3, 7, 15, ...

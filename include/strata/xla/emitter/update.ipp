@@ -3,8 +3,8 @@
 
 namespace strata::stablehlo::detail {
 
-/// The norm over all elements of some tensors. Where their squares would leave the range of the numbers, they are first divided
-/// by the largest element.
+/// The norm over all elements of some tensors. If their squares would overflow or underflow, the elements are first divided by
+/// the largest one.
 STRATA_FUNCTION tensor norm_of(std::span<const tensor> tensors) {
   tensor largest, squares;
   for (const tensor t : tensors) {

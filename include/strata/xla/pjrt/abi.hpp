@@ -1,7 +1,7 @@
-// The PJRT C interface, as far as strata uses it: what a plugin's table of functions holds, and the arguments of each function.
-// https://github.com/openxla/xla/blob/main/xla/pjrt/c/pjrt_c_api.h. Own declarations, because plugins of all ages share them: the
-// interface only grows. A plugin refuses arguments that are shorter than it knows, and accepts longer ones, so that everything
-// that strata passes ends in zeros (`arguments`).
+// The PJRT C interface, as far as strata uses it: the layout of a plugin's table of functions, and the arguments of each
+// function. https://github.com/openxla/xla/blob/main/xla/pjrt/c/pjrt_c_api.h. Own declarations, because they have to fit plugins
+// of all versions: the interface only grows. A plugin rejects arguments that are shorter than its own and accepts longer ones, so
+// all arguments that strata passes end in zeros (`arguments`).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +24,7 @@ struct api {
 };
 static_assert(offsetof(api, major) == 32 && offsetof(api, functions) == 40);
 
-/// A function of the table: where its pointer lies, its name, and how many bytes of its arguments strata reads or sets. It
+/// A function of the table: the slot of its pointer, its name, and the bytes of its arguments that strata reads or sets. It
 /// returns an error, or null.
 template <class Arguments>
 struct function {
@@ -33,7 +33,7 @@ struct function {
   std::size_t least;
 };
 
-/// Arguments that zeros follow, for fields that newer plugins know.
+/// Arguments followed by zeros, for fields that newer plugins have.
 template <class Arguments>
 struct padded {
   Arguments known{};
@@ -43,7 +43,7 @@ struct padded {
   Arguments* operator->() { return &known; }
 };
 
-/// Only pointers to these exist; strata tells them apart.
+/// Incomplete types, used as distinct pointers only.
 struct error;
 struct event;
 struct client;
@@ -161,7 +161,7 @@ struct client_only {
   header head;
   abi::client* client;
 };
-/// A text that belongs to `of`.
+/// A text owned by `of`.
 template <class Handle>
 struct text_of {
   header head;

@@ -43,7 +43,7 @@ class buffer {
 
   abi::buffer* handle() const { return handle_; }
   explicit operator bool() const { return handle_; }
-  /// Whether an execution has taken over its memory.
+  /// True if an execution has taken over its memory.
   inline bool is_donated() const;
   inline std::vector<std::int64_t> extents() const;
   /// Begins to copy it to the host, row-major. Throws plugin_error.
@@ -73,16 +73,16 @@ class executable {
   explicit operator bool() const { return handle_; }
 
   std::size_t results() const { return results_; }
-  /// For client::load; none if the plugin cannot make it.
+  /// For client::load; empty if the plugin cannot serialize.
   inline std::optional<std::string> serialized() const;
-  /// Begins to run: arguments[replica][argument], results[replica][result]. The events are done when the replicas are; there are
-  /// as many as replicas. Throws plugin_error; then no result has been made.
+  /// Begins to run: arguments[replica][argument], results[replica][result]. There is one event for each replica, which completes
+  /// with it. Throws plugin_error; then there are no results.
   inline void run(std::span<abi::buffer* const* const> arguments, std::size_t argument_count,
                   std::span<abi::buffer** const> results, std::span<abi::event*> complete) const;
 };
 
-/// Devices of one platform: those that this process can use and, where several processes train together, those of the others. In
-/// all processes they have the same order, in which those of a process lie side by side.
+/// Devices of one platform: those that this process can use and, if several processes train together, those of the others. They
+/// have the same order in all processes, in which those of a process are neighbours.
 class client : public std::enable_shared_from_this<client> {
   const plugin& plugin_;
   process_values values_;
@@ -153,15 +153,15 @@ class client : public std::enable_shared_from_this<client> {
   /// "cpu", "tpu", "cuda".
   const std::string& platform() const { return platform_; }
   const std::string& version() const { return version_; }
-  /// Of its first device, such as "TPU v5 lite".
+  /// The kind of its first device, such as "TPU v5 lite".
   const std::string& device_kind() const { return kind_; }
-  /// How many this process can use.
+  /// The number of devices that this process can use.
   int devices() const { return int(devices_.size()); }
-  /// With those of other hosts that belong to the same group.
+  /// The number of devices including those of other hosts in the same group.
   int devices_of_all_hosts() const { return devices_of_all_; }
-  /// Which of all devices the first of this process is.
+  /// The index, among all devices, of the first one of this process.
   int first_of_all() const { return first_of_all_; }
-  /// Whether a module with so many replicas has one on each device of several processes, instead of some of this process.
+  /// True if a module with `replicas` replicas has one on each device of several processes, not only on some of this process.
   bool spans_processes(int replicas) const { return !ids_of_all_.empty() && replicas == devices_of_all_ && replicas > devices(); }
   /// The ids of the devices of so many replicas: not always 0, 1, 2, ...
   std::span<const int> ids(int replicas) const {
@@ -204,7 +204,7 @@ class client : public std::enable_shared_from_this<client> {
     return loaded(arguments->executable, module);
   }
 
-  /// What compiling a module depends on, besides its text: for keys of caches.
+  /// All that compiling a module depends on besides its text, for keys of caches.
   std::string description(const stablehlo::module_text& module) const {
     std::string ids;
     for (const int id : ids_) ids += strata::detail::text_of({id, ' '});
@@ -357,7 +357,7 @@ event buffer::copy_to_host(const stablehlo::tensor_type& type, std::span<std::by
 }
 
 executable::executable(std::shared_ptr<const client> of, abi::loaded_executable* handle) : executable() {
-  of_ = std::move(of), handle_ = handle;  // which the destructor gives back, also after an error below
+  of_ = std::move(of), handle_ = handle;  // released by the destructor, also after an error below
   const detail::inner_executable inner(of_->of_plugin(), handle_);
   abi::padded<abi::number_of_executable> results;
   results->executable = inner.handle();

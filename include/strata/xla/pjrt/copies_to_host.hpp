@@ -21,7 +21,7 @@ class copies_to_host {
     begun_.clear();
   }
 
-  /// Row-major. Throws plugin_error.
+  /// Begins to copy, row-major. Throws plugin_error.
   void begin(const buffer& from, const stablehlo::tensor_type& type, std::span<std::byte> to) {
     begun_.emplace_back();
     begun_.back() = from.copy_to_host(type, to);

@@ -1,4 +1,4 @@
-// Something that a plugin does meanwhile.
+// Asynchronous operations of a plugin.
 #pragma once
 #include <strata/xla/pjrt/abi.hpp>
 #include <strata/xla/pjrt/plugin.hpp>
@@ -7,7 +7,7 @@
 
 namespace strata::pjrt {
 
-/// A PJRT event: the end of something that a plugin does meanwhile, such as a copy or an execution.
+/// A PJRT event: the end of an asynchronous operation of a plugin, such as a copy or an execution.
 class event {
   const plugin* plugin_ = nullptr;
   abi::event* handle_ = nullptr;

@@ -23,15 +23,15 @@
 namespace strata::pjrt {
 
 /// A folder with a file for each module, whose name is a digest of the module's text, the plugin's file and options, the version
-/// and kind of its devices and their numbers among those of all processes, the environment variables XLA_FLAGS and
-/// LIBTPU_INIT_ARGS, the contents of the file that XLA_FLAGS may name in place of flags and, where the device is this machine's
-/// processor, what it can do. What is damaged is compiled again. Compiled modules are code: only trusted users may write to the
-/// folder.
+/// and kind of its devices and their ids among those of all processes, the environment variables XLA_FLAGS and LIBTPU_INIT_ARGS,
+/// the contents of the file that XLA_FLAGS may name in place of flags and, if the device is this machine's processor, its
+/// instruction sets. A damaged file is ignored and its module compiled again. Compiled modules are code: only trusted users may
+/// write to the folder.
 class executable_cache {
   std::filesystem::path folder_;
 
  public:
-  /// Empty: nothing is kept. The folder is made when it is needed.
+  /// folder: empty to keep nothing. It is created when it is first needed.
   explicit executable_cache(std::filesystem::path folder = {}) : folder_(std::move(folder)) {}
 
   /// The module, from the folder or compiled; it is not kept if the plugin cannot serialize it. Throws what compiling throws, and
@@ -96,7 +96,7 @@ class executable_cache {
       hash.update({reinterpret_cast<const std::uint8_t*>(each.data()), each.size()});
     return hash.hex();
   }
-  /// The contents, if they are whole, and of the module with that name.
+  /// The contents of a file, if it is complete and has the module with that name.
   static std::optional<std::string> read(const std::filesystem::path& file, std::string_view name) {
     std::error_code ignored;
     if (!std::filesystem::is_regular_file(file, ignored)) return {};
@@ -105,7 +105,7 @@ class executable_cache {
     if (all.size() < digits || digest(name, all.substr(digits)) != all.substr(0, digits)) return {};
     return std::string(all.substr(digits));
   }
-  /// The instructions that the processor of this machine knows.
+  /// The instruction sets of this machine's processor.
   static std::string processor() {
     std::ifstream in("/proc/cpuinfo");
     for (std::string line; std::getline(in, line);)

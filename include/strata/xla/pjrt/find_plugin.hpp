@@ -1,4 +1,4 @@
-// Where plugins are.
+// Finds the files of plugins.
 #pragma once
 #include <unistd.h>
 
@@ -16,7 +16,7 @@
 
 namespace strata::pjrt {
 
-/// Of a platform: its name, and what the packages of PyPI call the file of its plugin.
+/// A platform: its name, its package on PyPI, and the file of the plugin in it.
 struct known_plugin {
   std::string_view platform, package, file;
 };
@@ -37,7 +37,7 @@ inline int minor_version_of_python(std::string_view folder) {
   return minor;
 }
 
-/// Where Pythons keep their packages: the virtual environment or the conda environment that is active, the user, the system.
+/// The folders where Pythons install packages: of the active virtual or conda environment, of the user, of the system.
 inline std::vector<std::filesystem::path> homes_of_pythons() {
   namespace fs = std::filesystem;
   std::vector<fs::path> roots;
@@ -69,8 +69,8 @@ inline std::vector<std::filesystem::path> folders_of_packages() {
 }  // namespace detail
 
 /// The file of a plugin. `wanted` is a path, or the name of a platform whose plugin pip has installed: "cpu", "tpu" or "cuda".
-/// Empty: what the environment variable STRATA_XLA_PLUGIN has, in the same form, and "cpu" if it is not set. For "tpu",
-/// TPU_LIBRARY_PATH goes first, as in JAX. Throws strata::error that says where it looked and what to install.
+/// Empty: the value of the environment variable STRATA_XLA_PLUGIN, in the same form, or "cpu" if it is not set. For "tpu",
+/// TPU_LIBRARY_PATH goes first, as in JAX. Throws strata::error with the folders searched and the package to install.
 inline std::filesystem::path find_plugin(std::string wanted = "") {
   namespace fs = std::filesystem;
   std::error_code ignored;

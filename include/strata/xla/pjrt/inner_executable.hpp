@@ -1,4 +1,4 @@
-// What a compiler makes of a module: an executable that is not loaded on any device.
+// The result of compiling a module: an executable that is not loaded on any device.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace strata::pjrt::detail {
 
-/// Refers to the text.
+/// The text must outlive the result.
 inline abi::program program_of(std::string_view text) {
   constexpr std::string_view format = "mlir";
   abi::program p{};
@@ -42,7 +42,7 @@ class inner_executable {
   abi::executable* handle() const { return handle_; }
 };
 
-/// None if the plugin cannot do it.
+/// Empty if the plugin cannot serialize.
 inline std::optional<std::string> serialize(const plugin& p, const abi::executable* of) {
   abi::padded<abi::serialize> arguments;
   arguments->executable = of;

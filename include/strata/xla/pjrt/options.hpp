@@ -22,7 +22,7 @@ struct option {
 };
 
 namespace detail {
-/// Points into the options.
+/// The result refers to the options.
 inline std::vector<abi::named_value> named_values(std::span<const option> options) {
   std::vector<abi::named_value> out;
   for (const option& o : options) {
@@ -86,7 +86,7 @@ inline std::string bytes_of(std::span<const option> options) {
 struct compiler_option {
   std::string_view name, value;
 };
-/// Those that make modules of a platform faster, with the measurements of docs/decisions/xla/options_of_the_cpu.md.
+/// The options that make modules of a platform faster, with the measurements of docs/decisions/xla/options_of_the_cpu.md.
 inline std::span<const compiler_option> options_of_platform(std::string_view platform) {
   static constexpr compiler_option of_cpu[] = {{"xla_cpu_enable_concurrency_optimized_scheduler", "False"},
                                                {"xla_cpu_experimental_ynn_fusion_type", "LIBRARY_FUSION_TYPE_REDUCE"}};

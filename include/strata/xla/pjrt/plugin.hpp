@@ -24,8 +24,8 @@ class plugin {
   std::string name_;
 
  public:
-  /// Loads it, once in a process. Throws strata::error naming the path for a file that is no plugin, for a version of the
-  /// interface that strata does not know, and for a function whose arguments have another size than expected.
+  /// Loads a plugin, once in a process. Throws strata::error with the path for a file that is no plugin, for a version of the
+  /// interface that strata does not support, and for a function whose arguments have another size than expected.
   static const plugin& load(const std::filesystem::path& path) {
     static std::mutex mutex;
     // Never destroyed: a trainer that is a global variable may end after what is static here.
@@ -56,7 +56,7 @@ class plugin {
     if (!has(f)) throw_error({action, ": the plugin ", path_.string(), " has no function ", f.name});
     if (abi::error* const e = raw(f, arguments)) fail(action, e);
   }
-  /// Like call; false where the plugin does not have the function, or says that it is not implemented.
+  /// Like call, but returns false if the plugin does not have the function or reports it as not implemented.
   template <class Arguments>
   bool call_if_implemented(std::string_view action, const abi::function<Arguments>& f, abi::padded<Arguments>& arguments) const {
     if (!has(f)) return false;
@@ -66,7 +66,7 @@ class plugin {
     destroy(e);
     return false;
   }
-  /// For destructors, which cannot throw.
+  /// For destructors: ignores errors.
   template <class Arguments>
   void call_quietly(const abi::function<Arguments>& f, abi::padded<Arguments>& arguments) const noexcept {
     if (has(f))
@@ -75,7 +75,7 @@ class plugin {
   [[noreturn]] void fail(std::string_view action, abi::error* e, std::string_view text_of_module = "") const {
     throw_exception(error_of(action, e, text_of_module));
   }
-  /// Destroys e.
+  /// Converts e to a plugin_error, and destroys e.
   plugin_error error_of(std::string_view action, abi::error* e, std::string_view text_of_module = "") const {
     const auto [code, message] = read(e);
     destroy(e);
@@ -110,7 +110,7 @@ class plugin {
     check_sizes();
   }
 
-  /// A plugin says how large the arguments of a function are if it is called with too small ones, before it looks at them.
+  /// Called with arguments that are too small, a plugin reports their size before it reads them.
   void check_sizes() const {
     using namespace abi::functions;
     const auto check = [this](const auto&... f) { (check_size(f), ...); };

@@ -1,4 +1,4 @@
-// What a plugin says when it refuses or fails.
+// The error that a plugin reports when it refuses or fails.
 #pragma once
 #include <charconv>
 #include <strata/base/error.hpp>
@@ -55,7 +55,7 @@ inline std::string without_trailing_space(std::string text) {
   return text;
 }
 
-/// Of an error about the text of a module, which names a place as :LINE:COLUMN, that line of the text; otherwise empty.
+/// The line of a module's text to which an error message refers as :LINE:COLUMN; empty if it refers to none.
 inline std::string line_named_by(std::string_view message, std::string_view text) {
   for (std::size_t at = message.find(':'); at != message.npos; at = message.find(':', at + 1)) {
     long line = 0, column = 0;

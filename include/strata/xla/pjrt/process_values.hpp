@@ -1,4 +1,4 @@
-// How the plugins of several processes find each other: through values that the processes of a training keep for them.
+// Lets the plugins of several processes find each other, through values that the processes of a training store for them.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace strata::pjrt {
 
-/// Values by key, which all processes of a training see. Both throw strata::error where that fails.
+/// Values by key, shared by all processes of a training. Both members throw strata::error if that fails.
 class value_store {
  public:
   virtual ~value_store() = default;

@@ -14,7 +14,7 @@
 
 namespace strata::pjrt {
 
-/// What a compiler says about a module.
+/// A module compiled ahead of time, with the compiler's estimates.
 struct compiled_ahead {
   std::string serialized;  // for client::load on such devices; empty if the plugin cannot make it
   std::map<std::string, double>
@@ -28,7 +28,7 @@ class topology {
   std::vector<int> ids_;
 
  public:
-  /// Throws plugin_error for a name that the plugin does not know.
+  /// Throws plugin_error if the plugin has no topology of that name.
   topology(const plugin& p, const std::string& name, const std::vector<option>& options = {}) : plugin_(p) {
     if (!p.has(abi::functions::topology_get_device_descriptions) || !p.has(abi::functions::device_description_id))
       throw_error({"the plugin ", p.path().string(), " cannot tell the devices of a topology"});
@@ -62,7 +62,7 @@ class topology {
     plugin_.call("describe the topology", abi::functions::topology_platform_name, arguments);
     return {arguments->text, arguments->size};
   }
-  /// In the order of the plugin, which is not always that of the numbers.
+  /// The ids in the order of the plugin, which is not always ascending.
   std::span<const int> ids() const { return ids_; }
 
   /// Compiles for the first devices, as many as the module has replicas. Throws plugin_error with the failing line of the module.

@@ -10,8 +10,8 @@
 
 namespace strata::detail {
 
-/// While a training call runs, steps are staged for the next one, and it may begin; at most two are on their way. A call of
-/// another module begins and ends alone. What waits here throws the error of a call that failed, and among processes
+/// While a training call runs, steps are staged for the next one, which may begin; at most two calls are in flight. A call of
+/// another module begins and ends alone. Functions that wait throw the error of a failed call and, among processes,
 /// communication_error if another process is lost meanwhile; then nothing is waited for any longer.
 template <class Connections>
 class calls_in_flight {
@@ -30,7 +30,7 @@ class calls_in_flight {
   /// The state, which the calls change, must outlive them.
   calls_in_flight(device_state& state, Connections connections) : state_(state), shared_(std::move(connections)) {}
 
-  /// Adds a step, which is copied. All that are staged are for one module.
+  /// Copies a step and stages it. All staged steps are for one module.
   void stage(running_module& m, const host_arguments& from) {
     if (staged() == 0) await_sends(next());
     next().add(m, from);
@@ -41,10 +41,10 @@ class calls_in_flight {
   int staged() const { return staged_[launches_ % 2].steps(); }
   /// The module of the last staged step; null before the first one.
   running_module* staged_for() const { return staged_for_; }
-  /// The staged steps are as if they had not been asked for.
+  /// Drops the staged steps.
   void clear_staged() { next().clear(); }
-  /// After an error with which a call could not begin: the same. Throws the error that caused it, if one is known: another
-  /// process is lost, or a call before has failed.
+  /// Drops the staged steps after an error with which a call could not begin. Throws the cause of that error, if it is known:
+  /// another process is lost, or an earlier call has failed.
   void fail_launch() {
     clear_staged();
     await_sends(next());
@@ -65,7 +65,7 @@ class calls_in_flight {
     await_all_but_last();
     wait_for(last());
   }
-  /// A training call with some of the staged steps, as running_module::begin. All but the last one before must have ended.
+  /// Begins a training call with some of the staged steps; see running_module::begin. At most one earlier call may be running.
   module_call& begin(running_module& m, int first, int steps) {
     module_call& call = training_[begun_ % 2];
     m.begin(state_, next(), first, steps, call);
@@ -76,8 +76,8 @@ class calls_in_flight {
   /// The training call that began last.
   module_call& last() { return training_[(begun_ + 1) % 2]; }
 
-  /// A call of another module, to its end. Training calls must have ended. `what`: in which all processes take part, a string
-  /// literal; null: this process computes it alone.
+  /// Runs a call of another module to its end. Training calls must have ended. `what`: a string literal that names a call of all
+  /// processes; null: this process computes it alone.
   module_call& run(running_module& m, const host_arguments& from, const char* what) {
     other_batch_.clear();
     other_batch_.add(m, from);

@@ -1,4 +1,4 @@
-// Which devices of a plugin a training uses.
+// Chooses the devices of a plugin for a training.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -26,9 +26,9 @@ struct module_devices {
   stablehlo::platform_traits traits{};
 };
 
-/// The first `replicas` devices of the plugin in that file; 0: all of them. A processor has as many as are asked for,
-/// unless the options have cpu_device_count. Throws strata::error if there are too few, and before the plugin is asked if they
-/// are more than max_leaves.
+/// The first `replicas` devices of the plugin in that file; 0: all of them. A CPU plugin gets as many devices as requested,
+/// unless the options have cpu_device_count. Throws strata::error if there are too few, or if more than max_leaves are requested,
+/// which is checked before the plugin is called.
 inline module_devices choose_devices(const std::filesystem::path& plugin, std::vector<pjrt::option> options, int replicas,
                                      std::filesystem::path cache) {
   if (replicas < 0) throw_error({"replicas is ", replicas, ": it must be at least 1, or 0 for all devices"});
@@ -36,7 +36,7 @@ inline module_devices choose_devices(const std::filesystem::path& plugin, std::v
   constexpr std::string_view count = "cpu_device_count";
   const auto counted = std::ranges::find(options, count, &pjrt::option::name);
   const bool is_counted = counted != options.end();
-  if (is_counted) {  // the plugin would end the process for another type, and begins that many threads
+  if (is_counted) {  // another type would make the plugin end the process; it starts that many threads
     const std::int64_t* const given = std::get_if<std::int64_t>(&counted->value);
     if (!given || *given < 1 || *given > max_leaves)
       throw_error({"the option ", count, " takes a whole number, std::int64_t, from 1 to ", max_leaves});
@@ -56,8 +56,8 @@ inline module_devices choose_devices(const std::filesystem::path& plugin, std::v
   return {std::move(client), replicas, std::move(cache), traits};
 }
 
-/// All devices of all processes, which find each other through these values. Throws strata::error if the plugin knows only those
-/// of this process.
+/// All devices of all processes, which find each other through these values. Throws strata::error if the plugin has only those of
+/// this process.
 inline module_devices devices_of_processes(const std::filesystem::path& plugin, const std::vector<pjrt::option>& options,
                                            int processes, std::shared_ptr<pjrt::value_store> values,
                                            std::filesystem::path cache) {

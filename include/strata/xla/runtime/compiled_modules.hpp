@@ -21,7 +21,7 @@
 
 namespace strata {
 
-/// Where the modules of a program come from: of the emitter, or in tests of the test itself.
+/// The source of a program's modules: the emitter or, in tests, the test itself.
 ///   `training(optimizer, options)`, `evaluation(options)`, `prediction(options)`   return a stablehlo::module_text
 ///   `step_scalars(optimizer, step, rate)`   a std::vector<T>: the argument step_scalars of a step
 template <class M, class Program>
@@ -36,7 +36,7 @@ namespace detail {
 
 enum class module_kind { training, evaluation, prediction };
 
-/// A module is compiled when a call first needs it. The process group is told meanwhile that the others may have to wait.
+/// A module is compiled when a call first needs it. The process group announces to the others that they may have to wait.
 template <class Program, class Modules, class Group>
 class compiled_modules {
   static_assert(module_source<Modules, Program>);
@@ -62,13 +62,13 @@ class compiled_modules {
   std::vector<stablehlo::tensor_type> slot_types_;
 
  public:
-  /// What is referred to must outlive this. own_replicas: of this process.
+  /// The arguments must outlive this object. own_replicas: the replicas of this process.
   compiled_modules(const optimizer& o, const module_devices& on, const Group& group, int own_replicas)
       : optimizer_(o), on_(on), group_(group), own_replicas_(own_replicas), cache_(on.cache) {}
 
-  /// From now on training modules have the gradient as a result, or have not.
+  /// Adds the gradient to the results of later training modules, or removes it.
   void keep_gradient(bool keep) { keeps_gradient_ = keep; }
-  /// For each slot of the layout whether it is frozen from now on.
+  /// For each slot of the layout: true if it is frozen from now on.
   void freeze(std::span<const bool> slots) {
     frozen_.clear();
     for (const bool is_frozen : slots) frozen_ += is_frozen ? '1' : '0';
@@ -90,11 +90,11 @@ class compiled_modules {
     std::vector<int>& known = rows_[int(what)];
     const int least = rows_of(what, batch);
     if (known.empty() || known.back() < least) prepare_rows(what, batch);
-    // Among processes the rows of each of them depend on the size of the batch alone: see own_rows of the executor.
+    // Among processes, the rows of each process depend on the size of the batch only: see own_rows of the executor.
     const int rows = among_processes ? least : *std::lower_bound(known.begin(), known.end(), least);
     return module(what, rows, batch, has_weights);
   }
-  /// A training module that computes as many steps in a call, otherwise like `one`.
+  /// A training module that is like `one`, but computes `steps` steps in a call.
   running_module& loop_of(const running_module& one, int steps) {
     const auto at = std::ranges::find_if(all_, [&](const compiled& m) { return m.module.get() == &one; });
     stablehlo::module_options options = at->options;
@@ -102,14 +102,14 @@ class compiled_modules {
     return find_or_compile(kind::training, options);
   }
 
-  /// Of the optimizer's slots, frozen ones included, in the order of state_places. Empty before the first training module.
+  /// The types of all optimizer slots, also frozen ones, as state_places orders them. Empty before the first training module.
   std::span<const stablehlo::tensor_type> slot_types() const { return slot_types_; }
 
  private:
-  /// Each process predicts by itself.
+  /// The replicas of a module; for predictions those of this process, because each process predicts by itself.
   int replicas_of(kind what) const { return what == kind::prediction ? own_replicas_ : on_.replicas; }
   int rows_of(kind what, int count) const { return stablehlo::rows_of_replica(count, replicas_of(what)); }
-  /// In an evaluation, frozen parameters are those whose penalties do not count.
+  /// In an evaluation, the penalties of frozen parameters are omitted.
   static bool needs_frozen(kind what) {
     return what == kind::training || (what == kind::evaluation && layout_of_program<Program>.has_regularizers());
   }
@@ -147,7 +147,7 @@ class compiled_modules {
                     std::make_unique<running_module>(on_.client, std::move(code), std::move(text), options.rows, places::of)});
     return *all_.back().module;
   }
-  /// From the arguments of a training module. Frozen parameters have no slots there, so another text may be needed.
+  /// Reads the slot types from a training module's arguments. Frozen parameters lack slots, so another text may be needed.
   void learn_slot_types(const stablehlo::module_text& text, const stablehlo::module_options& options) {
     slot_types_.resize(places::of_arena * std::size_t(optimizer_.slots()));
     stablehlo::module_options all = options;

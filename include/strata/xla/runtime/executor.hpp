@@ -34,9 +34,9 @@
 
 namespace strata {
 
-/// Parameters and the optimizer's state lie on the devices, a copy on each; the host has copies of them when they are read. A
-/// batch is cut into as many parts of equal size as there are replicas; where it is shorter than the batches that were prepared,
-/// the last rows are padding, which counts for nothing. Each size of batch that is prepared is a module of its own.
+/// Parameters and the optimizer's state are on the devices, a copy on each; the host gets copies when they are read. A batch is
+/// cut into as many parts of equal size as there are replicas; if it is shorter than the prepared batches, the last rows are
+/// padding, which does not contribute to any result. Each prepared batch size has a module of its own.
 ///
 /// A training step returns when its batch has been copied: while a call of the module runs on the devices, the arguments of the
 /// next one are sent. The host is at most two calls ahead; the sums of loss and metrics lie on the devices until a step_result
@@ -99,10 +99,10 @@ class module_executor : public executor_defaults,
 
   /// The plugin's devices.
   const pjrt::client& client() const { return *on_.client; }
-  /// Of all processes.
+  /// The number of replicas of all processes.
   int replicas() const { return on_.replicas; }
   std::uint64_t seed() const { return seed_.key; }
-  /// The rows of a batch that this process looks at; empty: all of them.
+  /// The rows of a batch that this process reads; empty: all of them.
   row_choice own_rows() const {
     if constexpr (among_processes)
       return [all = on_.replicas, first = on_.client->first_of_all(), own = own_replicas()](int count) {
@@ -120,12 +120,12 @@ class module_executor : public executor_defaults,
   std::span<const T> parameters() const {
     return const_cast<module_executor*>(this)->parameters();  // no executor is a const object
   }
-  /// What the optimizer keeps: one array of the layout's trainable size after the other.
+  /// The optimizer's slots: one array of the layout's trainable size after the other.
   std::span<T> slots() {
     launch();
     return copies_.slots(modules_.slot_types());
   }
-  /// The spans that were read may have been written to.
+  /// Marks the copies that were read as changed by the caller.
   void parameters_changed() { copies_.were_written(); }
   static void drop_rounding_errors() {}
   /// Whether gradient() is kept from the next step on: train_step then waits for the devices.
@@ -134,7 +134,7 @@ class module_executor : public executor_defaults,
     gradient_ = arena<T>(keep ? std::size_t(layout.trainable) : 0);
     modules_.keep_gradient(gradient_.size() > 0);
   }
-  /// For each slot of the layout whether it is frozen from the next step on. Each set of frozen slots is a module of its own.
+  /// For each slot of the layout: true if it is frozen from the next step on. Each set of frozen slots has a module of its own.
   [[gnu::cold]] void freeze(std::span<const bool> slots) {
     launch();
     modules_.freeze(slots);
@@ -196,7 +196,7 @@ class module_executor : public executor_defaults,
 
   metric_sums<Program> finish() { return {}; }
 
-  /// Tells the others about an error with which this program may end; empty: it goes on. Steps whose call has not begun are as if
+  /// Announces to the other processes an error with which this program may end; empty: it continues. Steps whose call has not begun are as if
   /// they had not been asked for: the others may never begin it.
   void announce_error(const std::string& what)
     requires among_processes
@@ -205,7 +205,7 @@ class module_executor : public executor_defaults,
     if (has_error_) drop_staged(0);
     operations::announce_error(what);
   }
-  /// Where there are several processes, this executor: it has to know about errors, too.
+  /// This executor if there are several processes, because it needs announce_error(), too.
   auto& group() {
     if constexpr (among_processes)
       return *this;
@@ -226,14 +226,14 @@ class module_executor : public executor_defaults,
     return results_.sums(m, call);
   }
 
-  /// For each output the predictions of each sample, row after row. Labels are not needed.
+  /// Writes the predictions for each output, sample by sample. Needs no labels.
   void predict(const samples<T>& batch, const output_rows<T>& out) {
     running_module& m = module_for(kind::prediction, batch);
     detail::module_call& call = run(m, batch, nullptr);
     results_.predictions(m, call, batch.count, out);
   }
 
- private:  // what collective_operations needs of an elastic executor; this one never is
+ private:  // required by collective_operations for elastic executors, which this is not
   static void prepare_messages(int, purpose) {}
   static void forget_messages() {}
   static void before_admission() {}
@@ -245,7 +245,7 @@ class module_executor : public executor_defaults,
     set_step(step() - (calls_.staged() - but));
     calls_.clear_staged();
   }
-  /// Begins the steps that are staged. If a call cannot begin, they are as if they had not been asked for.
+  /// Begins the staged steps. If a call cannot begin, the steps that have not begun are rolled back.
   void launch() {
     const int steps = calls_.staged();
     if (steps == 0) return;
@@ -272,7 +272,7 @@ class module_executor : public executor_defaults,
     copies_.are_outdated();
     sums_.add(m, call, asked_ - calls_.staged() + first + 1);
   }
-  /// A call of another module, to its end; see calls_in_flight.
+  /// Runs a call of another module to its end; see calls_in_flight.
   detail::module_call& run(running_module& m, const samples<T>& batch, const char* what) {
     launch();
     calls_.await();

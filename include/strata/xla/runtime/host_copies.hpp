@@ -1,4 +1,4 @@
-// The host's copies of parameters and slots of the optimizer, whose originals lie on the devices.
+// The host's copies of parameters and optimizer slots, whose originals are on the devices.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -15,9 +15,9 @@
 
 namespace strata::detail {
 
-/// A copy is read from the devices when it is asked for after they have changed the original, and sent to them before the next
-/// call after it was written. slot_types: those of compiled_modules. All that reads or sends waits for training calls first, and
-/// throws strata::error if the state is lost.
+/// A copy is read from the devices when it is needed after they have changed the original, and sent to them before the next call
+/// after the caller has written to it. slot_types: those of compiled_modules. Functions that read or send wait for training calls
+/// first, and throw strata::error if the state is lost.
 template <class Program, class Connections>
 class host_copies {
   using T = typename Program::value_type;
@@ -36,7 +36,7 @@ class host_copies {
   std::vector<pjrt::event> reading_;
 
  public:
-  /// Zeros, as if they had been written. What is referred to must outlive this.
+  /// All copies begin as zeros that are still to be sent. The arguments must outlive this object.
   host_copies(const pjrt::client& client, device_state& state, calls_in_flight<Connections>& calls, int arenas_of_optimizer)
       : client_(client),
         state_(state),
@@ -52,7 +52,7 @@ class host_copies {
     return read(slots_, [&](const auto& f) { this->each_slot(slot_types, f); });
   }
 
-  /// The spans that were read may have been written to.
+  /// Marks the copies that were read as changed by the caller.
   void were_written() {
     parameters_.is_written = parameters_.is_valid;
     slots_.is_written = slots_.is_valid;
@@ -60,7 +60,7 @@ class host_copies {
   /// A call that changes the state on the devices has begun.
   void are_outdated() { parameters_.is_valid = slots_.is_valid = false; }
 
-  /// Sends copies that were written to all devices. Slots are sent once their types are known; no module takes them before.
+  /// Sends the changed copies to all devices. Slots are sent once their types are known; no module uses them before.
   void send(std::span<const stablehlo::tensor_type> slot_types) {
     refuse_lost_state();
     send(parameters_, [this](const auto& f) { this->each_parameter(f); });
@@ -68,7 +68,7 @@ class host_copies {
   }
 
  private:
-  /// f(number in the state, type, elements of the copy)
+  /// Calls f(index in the state, type, elements of the copy) for each parameter.
   void each_parameter(const auto& f) {
     for (std::size_t i = 0; i < places::of_arena; ++i) {
       const parameter_slot& p = layout.slots[i];

@@ -24,7 +24,7 @@ class result_reader {
   std::vector<pjrt::event> reading_;
 
  public:
-  /// Of an evaluation.
+  /// The sums of an evaluation.
   metric_sums<Program> sums(const running_module& m, module_call& call) {
     sums_.clear();
     sums_.add(m, call, 0);
@@ -33,7 +33,7 @@ class result_reader {
     return all;
   }
 
-  /// The gradient, of the layout's trainable size. Frozen parameters have none, and are left as they are.
+  /// The gradient, of the layout's trainable size. Elements of frozen parameters are not written.
   void gradient(const running_module& m, module_call& call, std::span<T> to) {
     each(m, stablehlo::role::gradient, [&](std::size_t number, const stablehlo::argument& result) {
       T* const at = to.data() + layout_of_program<Program>.slots[result.index].offset;
@@ -41,7 +41,7 @@ class result_reader {
     });
   }
 
-  /// For each output the rows of `count` samples, replica after replica; what follows is padding.
+  /// The predictions for each output: the rows of `count` samples, replica after replica; further rows are padding.
   void predictions(const running_module& m, module_call& call, int count, const output_rows<T>& out) {
     std::vector<std::byte> padded;
     each(m, stablehlo::role::prediction, [&](std::size_t number, const stablehlo::argument& result) {

@@ -18,7 +18,7 @@
 
 namespace strata::detail {
 
-/// A batch and the numbers of a step, as the arguments of a module take them from the host. Rows are contiguous.
+/// A batch and the scalars of a step, as host arguments of a module. Rows are contiguous.
 struct host_arguments {
   std::array<const void*, max_ends> inputs{}, truths{}, weights{};  // weights: null for those that are all 1
   int count = 0;                                                    // rows
@@ -40,7 +40,7 @@ class device_state {
   bool is_lost = false;
 };
 
-/// What `used` has moves to memory that lasts until the process ends, because devices may still use it.
+/// Moves `used` to memory that lasts until the process ends, because devices may still access it.
 template <class T>
 void keep_forever(T& used) {
   static std::mutex mutex;
@@ -64,8 +64,8 @@ class module_call {
   module_call(module_call&&) = default;
   ~module_call() { forget(); }
 
-  /// Returns when it has ended, if it has begun. Throws plugin_error if it failed; then state.is_lost where it changes the state.
-  /// `until_ready(event)`: waits in its own way; if it throws, what the call needs is left to the devices.
+  /// Returns when the call has ended, if it has begun. Throws plugin_error if it failed; then sets state.is_lost if it changes
+  /// the state. `until_ready(event)`: waits for an event; if it throws, the memory of the call is left to the devices.
   template <class F>
   void wait(device_state& state, const F& until_ready) {
     if (!is_running_) return;
@@ -92,7 +92,7 @@ class module_call {
     wait(state, [](const pjrt::event&) {});
   }
 
-  /// Whether wait() would return or throw at once. Throws plugin_error.
+  /// True if wait() would return or throw at once. Throws plugin_error.
   bool has_ended() const {
     return !is_running_ || std::ranges::all_of(ended_, [](const pjrt::event& e) { return e.is_ready(); });
   }
@@ -126,7 +126,7 @@ class running_module {
   pjrt::executable code_;
   stablehlo::module_text what_;
   std::size_t replicas_;  // of this process
-  int first_ = 0;         // which of all replicas the first of them is
+  int first_ = 0;         // index of the first of them among all replicas
   std::int64_t rows_;     // of a replica
   std::vector<std::size_t> state_of_argument_, state_of_result_;
   bool changes_state_ = false;
@@ -139,7 +139,7 @@ class running_module {
  public:
   static constexpr std::size_t no_state = ~std::size_t{0};
 
-  /// `place`: of an argument or result that stays on the devices, its number in the device_state; no_state for any other one.
+  /// `place`: returns the index in the device_state of an argument or result that stays on the devices; else no_state.
   template <class F>
   running_module(std::shared_ptr<const pjrt::client> client, pjrt::executable code, stablehlo::module_text what, int rows,
                  F&& place)
@@ -172,9 +172,9 @@ class running_module {
   int first_replica() const { return first_; }
   int rows() const { return int(rows_); }
 
-  /// Sends `steps` of the staged steps from number `first` on, and begins a call with them. Arrays of the state that the module
-  /// donates are replaced by its results. Throws plugin_error; then the call has not begun, the state is as before, and the
-  /// arrays that were to be its arguments stay with the staged steps.
+  /// Sends `steps` staged steps, beginning with `first`, and begins a call with them. Arrays of the state that the module donates
+  /// are replaced by its results. Throws plugin_error; then the call has not begun, the state is unchanged, and the arrays for
+  /// its arguments stay with the staged steps.
   inline void begin(device_state& state, staged_steps& from, int first, int steps, module_call& call);
 
  private:
@@ -193,8 +193,8 @@ class running_module {
   }
 };
 
-/// What steps take from the host, copied: the caller may change a batch while it is sent. Of each argument and replica, the bytes
-/// of a step follow those of the step before.
+/// Copies of the host arguments of steps: the caller may change a batch while it is sent. For each argument and replica, the
+/// bytes of a step follow those of the step before.
 class staged_steps {
   struct array {
     std::vector<std::byte> bytes;
@@ -211,7 +211,7 @@ class staged_steps {
   ~staged_steps() { forget(); }
 
   int steps() const { return steps_; }
-  /// Returns when nothing reads them. There are no steps then.
+  /// Drops all steps. Returns when no transfer reads them.
   void forget() noexcept {
     for (pjrt::event& e : sent_) e.wait_quietly();
     sent_.clear();
@@ -220,13 +220,13 @@ class staged_steps {
   }
   /// The transfers that read them.
   std::span<const pjrt::event> sent() const { return sent_; }
-  /// What is sent may never arrive: it is not waited for, and keeps its memory until the process ends. There are no steps then.
+  /// Drops all steps without waiting for transfers that may never end; their memory lasts until the process ends.
   void give_up() {
     if (sent_.empty()) return;
     keep_forever(*this);
     steps_ = 0;
   }
-  /// There are no steps from now on. What is still sent is waited for when the next one is added.
+  /// Drops all steps. Transfers that still read them are waited for when the next step is added.
   void clear() { steps_ = 0; }
   /// Adds a step for this module. All that are there at a time are for one module.
   void add(const running_module& m, const host_arguments& from) {
@@ -244,7 +244,7 @@ class staged_steps {
     return std::span(a.bytes).subspan(a.of_step * std::size_t(first), a.of_step * std::size_t(steps));
   }
   void read_until(pjrt::event sent) { sent_.push_back(std::move(sent)); }
-  /// Until what is sent to them has arrived.
+  /// Keeps the target arrays until the transfers to them have ended.
   void keep(std::vector<pjrt::buffer>& arrays) noexcept { unused_.swap(arrays); }
 
  private:

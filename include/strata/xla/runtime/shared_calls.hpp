@@ -21,7 +21,7 @@ class shared_calls {
  public:
   explicit shared_calls(Connections connections) : connections_(std::move(connections)) {}
 
-  /// This process has begun the next one.
+  /// Announces that this process has begun the next call.
   shared_call has_begun(const char* what, int samples) {
     last_ = {last_.number + 1, what, samples};
     connections_.has_begun(last_);
@@ -29,7 +29,7 @@ class shared_calls {
   }
   const shared_call& last() const { return last_; }
 
-  /// While all processes are alive and will begin the call, a step may take however long it takes. Throws communication_error.
+  /// Waits without a time limit while all processes are alive and will begin the call. Throws communication_error.
   void await(const pjrt::event& e, const shared_call& call) {
     if (e.is_ready()) return;
     const auto began = std::chrono::steady_clock::now();
@@ -49,7 +49,7 @@ class shared_calls {
   void refuse_lost_processes() { connections_.check("a step on the devices", connections_.time()); }
 };
 
-/// Of one process, in which the plugin waits.
+/// The version for one process, in which the plugin waits.
 template <>
 class shared_calls<alone> {
  public:

@@ -1,4 +1,4 @@
-// The order in which parameters and slots of the optimizer lie in the state on the devices.
+// The order of parameters and optimizer slots in the state on the devices.
 #pragma once
 #include <cstddef>
 #include <strata/program/program.hpp>
@@ -13,7 +13,7 @@ struct state_places {
   static constexpr std::size_t of_arena = std::size_t(layout_of_program<Program>.count);
 
   static constexpr std::size_t count(int arenas_of_optimizer) { return of_arena * std::size_t(1 + arenas_of_optimizer); }
-  /// Of what stays on the devices, its number there; running_module::no_state for any other argument or result.
+  /// The index in the state of an argument or result that stays on the devices; running_module::no_state for any other one.
   static std::size_t of(const stablehlo::argument& a) {
     if (a.what == stablehlo::role::parameter) return std::size_t(a.index);
     if (a.what == stablehlo::role::slot) return std::size_t(1 + a.arena) * of_arena + std::size_t(a.index);

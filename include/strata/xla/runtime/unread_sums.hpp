@@ -1,4 +1,4 @@
-// The sums of loss and metrics of calls, which lie on a device until the host asks for them.
+// The sums of loss and metrics of calls, which stay on a device until the host reads them.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace strata::detail {
 
-/// Of calls in their order, each of one or several steps. All memory of the host is kept, so that a step allocates none.
+/// The sums of calls in their order, each of one or several steps. Host memory is reused, so that a step allocates none.
 template <class Program>
 class unread_sums {
   struct sums_of_call {
@@ -31,11 +31,11 @@ class unread_sums {
   std::vector<pjrt::event> reading_;
 
  public:
-  /// Calls.
+  /// The number of calls.
   std::size_t size() const { return calls_.size(); }
   void clear() { calls_.clear(); }
   void drop_first() { calls_.erase(calls_.begin()); }
-  /// Those of a call of this module, which no longer has them. number: of its first step.
+  /// Takes the sums from a call of this module. number: of its first step.
   void add(const running_module& m, module_call& call, long number) {
     for (std::size_t i = 0; i < m.results().size(); ++i)
       if (const stablehlo::argument& r = m.results()[i]; r.what == stablehlo::role::sums)
