@@ -61,14 +61,14 @@ static_assert(!loss_function<that_writes_to_its_prediction>);
 template <class L, const reason& Why>
 constexpr bool is_told = std::is_same_v<typename detail::loss_verdict<L>::type, incomplete_model<L, detail::because<Why>>>;
 static_assert(std::is_same_v<detail::loss_verdict<complete>::type, detail::no_complaint>);
-static_assert(is_told<int, operations_have_a_name> && is_told<without_name, operations_have_a_name>);
-static_assert(is_told<without_output_shape, operations_have_output_shape_of_the_shape_of_their_input>);
-static_assert(is_told<without_labels, losses_have_labels_sparse_or_dense>);
-static_assert(is_told<without_value, losses_have_a_static_value_of_a_span_of_predictions_and_its_label>);
-static_assert(is_told<with_the_other_labels, losses_have_a_static_value_of_a_span_of_predictions_and_its_label>);
-static_assert(is_told<that_writes_to_its_prediction, losses_have_a_static_value_of_a_span_of_predictions_and_its_label>);
-static_assert(is_told<without_gradient, losses_have_gradient_which_stores_into_dx>);
-static_assert(is_told<that_returns_its_gradient, losses_have_gradient_which_stores_into_dx>);
+static_assert(is_told<int, reasons::operations_have_a_name> && is_told<without_name, reasons::operations_have_a_name>);
+static_assert(is_told<without_output_shape, reasons::operations_have_output_shape_of_the_shape_of_their_input>);
+static_assert(is_told<without_labels, reasons::losses_have_labels_sparse_or_dense>);
+static_assert(is_told<without_value, reasons::losses_have_a_static_value_of_a_span_of_predictions_and_its_label>);
+static_assert(is_told<with_the_other_labels, reasons::losses_have_a_static_value_of_a_span_of_predictions_and_its_label>);
+static_assert(is_told<that_writes_to_its_prediction, reasons::losses_have_a_static_value_of_a_span_of_predictions_and_its_label>);
+static_assert(is_told<without_gradient, reasons::losses_have_gradient_which_stores_into_dx>);
+static_assert(is_told<that_returns_its_gradient, reasons::losses_have_gradient_which_stores_into_dx>);
 // What takes its place.
 static_assert(loss_function<detail::stand_in_loss<int>> && loss_function<detail::stand_in_loss<without_value>>);
 static_assert(detail::stand_in_loss<without_value>::labels == label_kind::dense);

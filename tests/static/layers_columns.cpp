@@ -9,12 +9,12 @@ static_assert(gives<columns<0, 3>>({8}, {3}) && gives<columns<3, 5>>({8}, {5}) &
 static_assert(gives<columns<1, 2>>({4, 5, 3}, {4, 5, 2}) && gives<columns<7, 1>>({2, 8}, {2, 1}));
 static_assert(parameter_count<columns<0, 3>>({8}) == 0);
 
-static_assert(refuses<columns<-1, 3>>({8}, columns_begins_at_0_or_later_and_takes_at_least_one));
-static_assert(refuses<columns<0, 0>>({8}, columns_begins_at_0_or_later_and_takes_at_least_one));
-static_assert(refuses<columns<0, -1>>({8}, columns_begins_at_0_or_later_and_takes_at_least_one));
-static_assert(refuses<columns<0, 9>>({8}, columns_ends_beyond_the_last_column));
-static_assert(refuses<columns<8, 1>>({8}, columns_ends_beyond_the_last_column));
-static_assert(refuses<columns<2147483647, 2147483647>>({8}, columns_ends_beyond_the_last_column));
+static_assert(refuses<columns<-1, 3>>({8}, reasons::columns_begins_at_0_or_later_and_takes_at_least_one));
+static_assert(refuses<columns<0, 0>>({8}, reasons::columns_begins_at_0_or_later_and_takes_at_least_one));
+static_assert(refuses<columns<0, -1>>({8}, reasons::columns_begins_at_0_or_later_and_takes_at_least_one));
+static_assert(refuses<columns<0, 9>>({8}, reasons::columns_ends_beyond_the_last_column));
+static_assert(refuses<columns<8, 1>>({8}, reasons::columns_ends_beyond_the_last_column));
+static_assert(refuses<columns<2147483647, 2147483647>>({8}, reasons::columns_ends_beyond_the_last_column));
 
 // An embedding may read columns of the batch, with views around them.
 using tabular = concat<branch<columns<0, 3>, embedding<100, 8>, flatten>, branch<columns<3, 5>>>;

@@ -39,24 +39,24 @@ static_assert(std::is_same_v<
               type_list<convolution<conv_settings{.filters = 8, .kernel_height = 3, .kernel_width = 3, .bias = false}>, relu>>);
 
 // Refusals.
-static_assert(refuses<conv2d<8, 3>>({784}, conv2d_takes_height_width_channels));
-static_assert(refuses<conv2d<8, 3>>({28, 28}, conv2d_takes_height_width_channels_write_input_with_a_last_extent_of_1));
-static_assert(refuses<conv2d<8, 3>>({2, 28, 1}, conv2d_kernel_is_larger_than_the_image_use_same_padding));
-static_assert(refuses<conv2d<8, 3>>({28, 2, 1}, conv2d_kernel_is_larger_than_the_image_use_same_padding));
-static_assert(refuses<conv2d<8, 3, dilation<2>>>({4, 5, 1}, conv2d_kernel_is_larger_than_the_image_use_same_padding));
+static_assert(refuses<conv2d<8, 3>>({784}, reasons::conv2d_takes_height_width_channels));
+static_assert(refuses<conv2d<8, 3>>({28, 28}, reasons::conv2d_takes_height_width_channels_write_input_with_a_last_extent_of_1));
+static_assert(refuses<conv2d<8, 3>>({2, 28, 1}, reasons::conv2d_kernel_is_larger_than_the_image_use_same_padding));
+static_assert(refuses<conv2d<8, 3>>({28, 2, 1}, reasons::conv2d_kernel_is_larger_than_the_image_use_same_padding));
+static_assert(refuses<conv2d<8, 3, dilation<2>>>({4, 5, 1}, reasons::conv2d_kernel_is_larger_than_the_image_use_same_padding));
 static_assert(gives<conv2d<8, 3, dilation<2>>>({5, 5, 1}, {1, 1, 8}));
 static_assert(gives<conv2d<8, 3, same_padding>>({2, 2, 1}, {2, 2, 8}));
-static_assert(refuses<conv2d<0, 3>>({28, 28, 1}, conv2d_needs_positive_settings));
-static_assert(refuses<conv2d<8, 0>>({28, 28, 1}, conv2d_needs_positive_settings));
-static_assert(refuses<conv2d<8, -3>>({28, 28, 1}, conv2d_needs_positive_settings));
-static_assert(refuses<conv2d<8, 3, stride<0>>>({28, 28, 1}, conv2d_needs_positive_settings));
-static_assert(refuses<conv2d<8, 3, stride<1, -1>>>({28, 28, 1}, conv2d_needs_positive_settings));
-static_assert(refuses<conv2d<8, 3, dilation<0>>>({28, 28, 1}, conv2d_needs_positive_settings));
-static_assert(refuses<conv2d<8, 3, groups<0>>>({28, 28, 1}, conv2d_needs_positive_settings));
-static_assert(refuses<conv2d<8, 3, kernel_size<3, 0>>>({28, 28, 1}, conv2d_needs_positive_settings));
-static_assert(refuses<conv2d<8, 3, groups<3>>>({28, 28, 4}, conv2d_groups_must_divide_channels_and_filters));
-static_assert(refuses<conv2d<9, 3, groups<4>>>({28, 28, 4}, conv2d_groups_must_divide_channels_and_filters));
-static_assert(refuses<conv2d<8, 3, stride<2>, dilation<2>>>({28, 28, 1}, conv2d_takes_stride_or_dilation_not_both));
+static_assert(refuses<conv2d<0, 3>>({28, 28, 1}, reasons::conv2d_needs_positive_settings));
+static_assert(refuses<conv2d<8, 0>>({28, 28, 1}, reasons::conv2d_needs_positive_settings));
+static_assert(refuses<conv2d<8, -3>>({28, 28, 1}, reasons::conv2d_needs_positive_settings));
+static_assert(refuses<conv2d<8, 3, stride<0>>>({28, 28, 1}, reasons::conv2d_needs_positive_settings));
+static_assert(refuses<conv2d<8, 3, stride<1, -1>>>({28, 28, 1}, reasons::conv2d_needs_positive_settings));
+static_assert(refuses<conv2d<8, 3, dilation<0>>>({28, 28, 1}, reasons::conv2d_needs_positive_settings));
+static_assert(refuses<conv2d<8, 3, groups<0>>>({28, 28, 1}, reasons::conv2d_needs_positive_settings));
+static_assert(refuses<conv2d<8, 3, kernel_size<3, 0>>>({28, 28, 1}, reasons::conv2d_needs_positive_settings));
+static_assert(refuses<conv2d<8, 3, groups<3>>>({28, 28, 4}, reasons::conv2d_groups_must_divide_channels_and_filters));
+static_assert(refuses<conv2d<9, 3, groups<4>>>({28, 28, 4}, reasons::conv2d_groups_must_divide_channels_and_filters));
+static_assert(refuses<conv2d<8, 3, stride<2>, dilation<2>>>({28, 28, 1}, reasons::conv2d_takes_stride_or_dilation_not_both));
 
 // Parameters.
 static_assert(parameter_count<conv2d<8, 3>>({28, 28, 4}) == 2 && parameter_count<conv2d<8, 3, no_bias>>({28, 28, 4}) == 1);
@@ -68,8 +68,8 @@ static_assert(is(parameter_of<conv2d<8, 3, kernel_initializer<ones>>>({28, 28, 4
 static_assert(is(parameter_of<conv2d<8, 3, kernel_initializer<ones>>>({28, 28, 4}, 1), "bias", {8}, "zeros"));
 
 // Options of other layers.
-static_assert(misused<conv2d<8, 3, relu, pool_size<2, 2>>>(1, the_layer_does_not_know_this_option));
-static_assert(misused<conv2d<8, 3, gamma_initializer<ones>>>(0, the_layer_does_not_know_this_option));
-static_assert(misused<conv2d<8, 3, int>>(0, the_layer_does_not_know_this_option));
-static_assert(misused<conv2d<8, 3, relu, same_padding, gelu>>(2, a_layer_takes_one_activation));
+static_assert(misused<conv2d<8, 3, relu, pool_size<2, 2>>>(1, reasons::the_layer_does_not_know_this_option));
+static_assert(misused<conv2d<8, 3, gamma_initializer<ones>>>(0, reasons::the_layer_does_not_know_this_option));
+static_assert(misused<conv2d<8, 3, int>>(0, reasons::the_layer_does_not_know_this_option));
+static_assert(misused<conv2d<8, 3, relu, same_padding, gelu>>(2, reasons::a_layer_takes_one_activation));
 static_assert(well_used<conv2d<8, 3, relu, bias_regularizer<l2<>>>>());

@@ -26,10 +26,10 @@ static_assert(parameter_count<conv2d_transpose<8, 3, no_bias>>({7, 5, 4}) == 1);
 static_assert(std::is_same_v<operations_of<conv2d_transpose<8, 3, stride<2>, relu, same_padding>>,
                              operations_of<conv2d_transpose<8, 3, same_padding, stride<2>, relu>>>);
 
-static_assert(refuses<conv2d_transpose<8, 3>>({7}, conv2d_transpose_takes_height_width_channels));
-static_assert(refuses<conv2d_transpose<0, 3>>({7, 5, 4}, conv2d_transpose_needs_positive_settings));
-static_assert(refuses<conv2d_transpose<8, 3, stride<0>>>({7, 5, 4}, conv2d_transpose_needs_positive_settings));
-static_assert(refuses<conv2d_transpose<8, 3, stride<2>, dilation<2>>>({7, 5, 4},
-                                                                      conv2d_transpose_takes_stride_or_dilation_not_both));
-static_assert(misused<conv2d_transpose<8, 3, groups<2>>>(0, the_layer_does_not_know_this_option));
-static_assert(misused<conv2d_transpose<8, 3, relu, relu>>(1, a_layer_takes_one_activation));
+static_assert(refuses<conv2d_transpose<8, 3>>({7}, reasons::conv2d_transpose_takes_height_width_channels));
+static_assert(refuses<conv2d_transpose<0, 3>>({7, 5, 4}, reasons::conv2d_transpose_needs_positive_settings));
+static_assert(refuses<conv2d_transpose<8, 3, stride<0>>>({7, 5, 4}, reasons::conv2d_transpose_needs_positive_settings));
+static_assert(refuses<conv2d_transpose<8, 3, stride<2>, dilation<2>>>(
+    {7, 5, 4}, reasons::conv2d_transpose_takes_stride_or_dilation_not_both));
+static_assert(misused<conv2d_transpose<8, 3, groups<2>>>(0, reasons::the_layer_does_not_know_this_option));
+static_assert(misused<conv2d_transpose<8, 3, relu, relu>>(1, reasons::a_layer_takes_one_activation));

@@ -41,11 +41,12 @@ static_assert(second::parameters({4, 4, 8})[0].name == std::string_view("pointwi
 static_assert(operation_of<separable_conv2d<8, 3, no_bias>, 1>::parameters({4, 4, 8}).size() == 1);
 }  // namespace
 
-static_assert(refuses<depthwise_conv2d<3>>({784}, conv2d_takes_height_width_channels));
-static_assert(refuses<depthwise_conv2d<3>>({2, 28, 1}, conv2d_kernel_is_larger_than_the_image_use_same_padding));
-static_assert(refuses<depthwise_conv2d<0>>({28, 28, 1}, depthwise_conv2d_needs_positive_settings));
-static_assert(refuses<depthwise_conv2d<3, depth_multiplier<0>>>({28, 28, 1}, depthwise_conv2d_needs_positive_settings));
-static_assert(refuses<depthwise_conv2d<3, stride<2>, dilation<2>>>({28, 28, 1}, conv2d_takes_stride_or_dilation_not_both));
+static_assert(refuses<depthwise_conv2d<3>>({784}, reasons::conv2d_takes_height_width_channels));
+static_assert(refuses<depthwise_conv2d<3>>({2, 28, 1}, reasons::conv2d_kernel_is_larger_than_the_image_use_same_padding));
+static_assert(refuses<depthwise_conv2d<0>>({28, 28, 1}, reasons::depthwise_conv2d_needs_positive_settings));
+static_assert(refuses<depthwise_conv2d<3, depth_multiplier<0>>>({28, 28, 1}, reasons::depthwise_conv2d_needs_positive_settings));
+static_assert(refuses<depthwise_conv2d<3, stride<2>, dilation<2>>>({28, 28, 1},
+                                                                   reasons::conv2d_takes_stride_or_dilation_not_both));
 static_assert(depthwise_conv2d<3, groups<2>>::misused_option == 0);
 static_assert(depthwise_conv2d<3, kernel_initializer<he_normal>>::misused_option == 0);
 static_assert(separable_conv2d<8, 3, pointwise_initializer<he_normal>, pointwise_regularizer<l2<>>>::misused_option == -1);

@@ -10,12 +10,12 @@ static_assert(gives<embedding<10, 4>>({7, 3}, {7, 3, 4}) && gives<embedding<10, 
 static_assert(gives<embedding<1, 1>>({7}, {7, 1}));
 static_assert(gives<embedding<16'777'216, 127>>({7}, {7, 127}));
 
-static_assert(refuses<embedding<10, 4>>({7, 3, 2, 2}, embedding_takes_one_to_three_extents));
-static_assert(refuses<embedding<0, 4>>({7}, embedding_needs_at_least_one_row_and_one_column));
-static_assert(refuses<embedding<-1, 4>>({7}, embedding_needs_at_least_one_row_and_one_column));
-static_assert(refuses<embedding<10, 0>>({7}, embedding_needs_at_least_one_row_and_one_column));
-static_assert(refuses<embedding<16'777'217, 1>>({7}, embedding_has_at_most_2_to_the_24_rows));
-static_assert(refuses<embedding<16'777'216, 128>>({7}, embedding_is_too_large));
+static_assert(refuses<embedding<10, 4>>({7, 3, 2, 2}, reasons::embedding_takes_one_to_three_extents));
+static_assert(refuses<embedding<0, 4>>({7}, reasons::embedding_needs_at_least_one_row_and_one_column));
+static_assert(refuses<embedding<-1, 4>>({7}, reasons::embedding_needs_at_least_one_row_and_one_column));
+static_assert(refuses<embedding<10, 0>>({7}, reasons::embedding_needs_at_least_one_row_and_one_column));
+static_assert(refuses<embedding<16'777'217, 1>>({7}, reasons::embedding_has_at_most_2_to_the_24_rows));
+static_assert(refuses<embedding<16'777'216, 128>>({7}, reasons::embedding_is_too_large));
 
 static_assert(parameter_count<embedding<10, 4>>({7}) == 1);
 static_assert(is(parameter_of<embedding<10, 4>>({7}, 0), "embeddings", {10, 4}, "random_uniform"));
@@ -26,11 +26,11 @@ static_assert(is(parameter_of<tuned>({7}, 0), "embeddings", {10, 4}, "random_nor
 static_assert(parameter_of<tuned>({7}, 0).regularizer.l1 == 0.5 && parameter_of<tuned>({7}, 0).regularizer.l2 == 0.25);
 static_assert(parameter_of<embedding<10, 4>>({7}, 0).regularizer.empty());
 
-static_assert(misused<embedding<10, 4, relu>>(0, the_layer_takes_no_activation));
-static_assert(misused<embedding<10, 4, no_bias>>(0, the_layer_does_not_know_this_option));
-static_assert(misused<embedding<10, 4, kernel_initializer<zeros>>>(0, the_layer_does_not_know_this_option));
-static_assert(misused<dense<4, embeddings_initializer<zeros>>>(0, the_layer_does_not_know_this_option));
-static_assert(misused<dense<4, embeddings_regularizer<l2<>>>>(0, the_layer_does_not_know_this_option));
+static_assert(misused<embedding<10, 4, relu>>(0, reasons::the_layer_takes_no_activation));
+static_assert(misused<embedding<10, 4, no_bias>>(0, reasons::the_layer_does_not_know_this_option));
+static_assert(misused<embedding<10, 4, kernel_initializer<zeros>>>(0, reasons::the_layer_does_not_know_this_option));
+static_assert(misused<dense<4, embeddings_initializer<zeros>>>(0, reasons::the_layer_does_not_know_this_option));
+static_assert(misused<dense<4, embeddings_regularizer<l2<>>>>(0, reasons::the_layer_does_not_know_this_option));
 
 // It takes the batch itself: views may stand between.
 static_assert(well_shaped<input<12>, embedding<10, 4>, flatten, dense<3>>);

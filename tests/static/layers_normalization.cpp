@@ -40,19 +40,20 @@ static_assert(is(parameter_of<tuned>({3}, 2), "moving_mean", {3}, "zeros", false
 static_assert(parameter_of<tuned>({3}, 0).regularizer.l2 == 0.5 && parameter_of<tuned>({3}, 1).regularizer.l1 == 0.25);
 static_assert(parameter_of<tuned>({3}, 2).regularizer.empty());
 
-static_assert(refuses<batch_norm<epsilon<0_r>>>({3}, normalization_epsilon_must_be_positive_and_finite_as_float));
-static_assert(refuses<batch_norm<epsilon<1e39_r>>>({3}, normalization_epsilon_must_be_positive_and_finite_as_float));
-static_assert(refuses<layer_norm<epsilon<-decimal(1)>>>({3}, normalization_epsilon_must_be_positive_and_finite_as_float));
-static_assert(refuses<layer_norm<epsilon<1e-40_r>>>({3}, normalization_epsilon_must_be_positive_and_finite_as_float));
-static_assert(refuses<batch_norm<momentum<1_r>>>({3}, batch_norm_momentum_must_be_below_1));
-static_assert(refuses<batch_norm<momentum<-decimal(1)>>>({3}, batch_norm_momentum_must_be_below_1));
-static_assert(refuses<batch_norm<>>({}, normalization_takes_at_least_one_extent));
-static_assert(refuses<layer_norm<>>({}, normalization_takes_at_least_one_extent));
+static_assert(refuses<batch_norm<epsilon<0_r>>>({3}, reasons::normalization_epsilon_must_be_positive_and_finite_as_float));
+static_assert(refuses<batch_norm<epsilon<1e39_r>>>({3}, reasons::normalization_epsilon_must_be_positive_and_finite_as_float));
+static_assert(refuses<layer_norm<epsilon<-decimal(1)>>>({3},
+                                                        reasons::normalization_epsilon_must_be_positive_and_finite_as_float));
+static_assert(refuses<layer_norm<epsilon<1e-40_r>>>({3}, reasons::normalization_epsilon_must_be_positive_and_finite_as_float));
+static_assert(refuses<batch_norm<momentum<1_r>>>({3}, reasons::batch_norm_momentum_must_be_below_1));
+static_assert(refuses<batch_norm<momentum<-decimal(1)>>>({3}, reasons::batch_norm_momentum_must_be_below_1));
+static_assert(refuses<batch_norm<>>({}, reasons::normalization_takes_at_least_one_extent));
+static_assert(refuses<layer_norm<>>({}, reasons::normalization_takes_at_least_one_extent));
 
-static_assert(misused<batch_norm<relu>>(0, the_layer_takes_no_activation));
-static_assert(misused<batch_norm<no_scale, no_bias>>(1, the_layer_does_not_know_this_option));
-static_assert(misused<batch_norm<kernel_initializer<ones>>>(0, the_layer_does_not_know_this_option));
-static_assert(misused<layer_norm<momentum<0.9_r>>>(0, the_layer_does_not_know_this_option));
+static_assert(misused<batch_norm<relu>>(0, reasons::the_layer_takes_no_activation));
+static_assert(misused<batch_norm<no_scale, no_bias>>(1, reasons::the_layer_does_not_know_this_option));
+static_assert(misused<batch_norm<kernel_initializer<ones>>>(0, reasons::the_layer_does_not_know_this_option));
+static_assert(misused<layer_norm<momentum<0.9_r>>>(0, reasons::the_layer_does_not_know_this_option));
 static_assert(well_used<layer_norm<no_center, epsilon<1e-5_r>>>());
 
 static_assert(called<normalization>("normalization", "Normalization"));
@@ -60,4 +61,4 @@ static_assert(gives<normalization>({28, 28, 3}, {28, 28, 3}) && gives<normalizat
 static_assert(parameter_count<normalization>({5, 5, 3}) == 2);
 static_assert(is(parameter_of<normalization>({5, 5, 3}, 0), "mean", {3}, "zeros", false));
 static_assert(is(parameter_of<normalization>({5, 5, 3}, 1), "variance", {3}, "ones", false));
-static_assert(refuses<normalization>({}, normalization_takes_at_least_one_extent));
+static_assert(refuses<normalization>({}, reasons::normalization_takes_at_least_one_extent));

@@ -12,10 +12,10 @@ static_assert(gives<up_sampling2d<2, sampling_size<1, 4>>>({7, 5, 3}, {7, 20, 3}
               parameter_count<up_sampling2d<2>>({7, 5, 3}) == 0);
 static_assert(std::is_same_v<operations_of<up_sampling2d<2, bilinear_interpolation, sampling_size<2, 3>>>,
                              operations_of<up_sampling2d<5, sampling_size<2, 3>, bilinear_interpolation>>>);
-static_assert(refuses<up_sampling2d<2>>({7}, up_sampling2d_takes_height_width_channels));
-static_assert(refuses<up_sampling2d<0>>({7, 5, 3}, up_sampling2d_size_must_be_at_least_1));
-static_assert(misused<up_sampling2d<2, relu>>(0, the_layer_takes_no_activation));
-static_assert(misused<up_sampling2d<2, same_padding>>(0, the_layer_does_not_know_this_option));
+static_assert(refuses<up_sampling2d<2>>({7}, reasons::up_sampling2d_takes_height_width_channels));
+static_assert(refuses<up_sampling2d<0>>({7, 5, 3}, reasons::up_sampling2d_size_must_be_at_least_1));
+static_assert(misused<up_sampling2d<2, relu>>(0, reasons::the_layer_takes_no_activation));
+static_assert(misused<up_sampling2d<2, same_padding>>(0, reasons::the_layer_does_not_know_this_option));
 
 constexpr bool at(detail::blended_pixel p, int low, int high, double weight) {
   return p.low == low && p.high == high && p.weight == weight;

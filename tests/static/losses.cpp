@@ -60,24 +60,24 @@ inline constexpr const reason* why = L::output_shape(In).why;
 static_assert(takes<sparse_categorical_crossentropy<>, shape{2}> && takes<categorical_crossentropy<>, shape{10}>);
 static_assert(takes<binary_crossentropy<>, shape{1}> && takes<binary_crossentropy<>, shape{8, 8, 1}>);
 static_assert(takes<mean_squared_error, shape{28, 28, 1}> && takes<huber<>, shape{1}>);
-static_assert(why<sparse_categorical_crossentropy<>, shape{4, 4, 2}> == &crossentropy_takes_a_rank_1_shape_of_classes);
+static_assert(why<sparse_categorical_crossentropy<>, shape{4, 4, 2}> == &reasons::crossentropy_takes_a_rank_1_shape_of_classes);
 static_assert(why<categorical_crossentropy<>, shape{1}> ==
-              &crossentropy_needs_at_least_2_classes_with_one_output_use_binary_crossentropy);
-static_assert(why<categorical_crossentropy<label_smoothing<1.5_r>>, shape{3}> == &label_smoothing_must_be_from_0_to_1);
-static_assert(why<binary_crossentropy<label_smoothing<-0.1_r>>, shape{3}> == &label_smoothing_must_be_from_0_to_1);
-static_assert(why<huber<0>, shape{3}> == &huber_delta_must_be_positive);
+              &reasons::crossentropy_needs_at_least_2_classes_with_one_output_use_binary_crossentropy);
+static_assert(why<categorical_crossentropy<label_smoothing<1.5_r>>, shape{3}> == &reasons::label_smoothing_must_be_from_0_to_1);
+static_assert(why<binary_crossentropy<label_smoothing<-0.1_r>>, shape{3}> == &reasons::label_smoothing_must_be_from_0_to_1);
+static_assert(why<huber<0>, shape{3}> == &reasons::huber_delta_must_be_positive);
 
 template <shape In, class... L>
 inline constexpr bool all_take = (takes<L, In> && ...);
 static_assert(all_take<shape{4, 3, 2}, hinge, squared_hinge, log_cosh, poisson, mape, msle, binary_focal_crossentropy<>>);
 static_assert(all_take<shape{4}, kl_divergence, cosine_similarity, categorical_hinge, categorical_focal_crossentropy<>>);
-static_assert(why<kl_divergence, shape{4, 2}> == &the_loss_takes_a_rank_1_shape_put_flatten_before_it);
-static_assert(why<cosine_similarity, shape{4, 2}> == &the_loss_takes_a_rank_1_shape_put_flatten_before_it);
-static_assert(why<categorical_hinge, shape{4, 2}> == &the_loss_takes_a_rank_1_shape_put_flatten_before_it);
-static_assert(why<categorical_focal_crossentropy<>, shape{4, 2}> == &crossentropy_takes_a_rank_1_shape_of_classes);
-static_assert(why<binary_focal_crossentropy<focal_gamma<-1>>, shape{3}> == &focal_gamma_must_be_at_least_0);
-static_assert(why<categorical_focal_crossentropy<focal_alpha<2>>, shape{3}> == &focal_alpha_must_be_from_0_to_1);
-static_assert(why<binary_focal_crossentropy<label_smoothing<2>>, shape{3}> == &label_smoothing_must_be_from_0_to_1);
+static_assert(why<kl_divergence, shape{4, 2}> == &reasons::the_loss_takes_a_rank_1_shape_put_flatten_before_it);
+static_assert(why<cosine_similarity, shape{4, 2}> == &reasons::the_loss_takes_a_rank_1_shape_put_flatten_before_it);
+static_assert(why<categorical_hinge, shape{4, 2}> == &reasons::the_loss_takes_a_rank_1_shape_put_flatten_before_it);
+static_assert(why<categorical_focal_crossentropy<>, shape{4, 2}> == &reasons::crossentropy_takes_a_rank_1_shape_of_classes);
+static_assert(why<binary_focal_crossentropy<focal_gamma<-1>>, shape{3}> == &reasons::focal_gamma_must_be_at_least_0);
+static_assert(why<categorical_focal_crossentropy<focal_alpha<2>>, shape{3}> == &reasons::focal_alpha_must_be_from_0_to_1);
+static_assert(why<binary_focal_crossentropy<label_smoothing<2>>, shape{3}> == &reasons::label_smoothing_must_be_from_0_to_1);
 static_assert(categorical_focal_crossentropy<apply_class_balancing>::misused_option == 0);
 
 template <class L>

@@ -46,7 +46,7 @@ static_assert(detail::pairs_of_sums<accuracy>(3) == 1 && detail::pairs_of_sums<r
 static_assert(detail::pairs_of_sums<confusion_matrix<>>(3) == 5 && detail::pairs_of_sums<confusion_matrix<>>(1) == 2);
 static_assert(detail::pairs_of_sums<auc<>>(3) == 200 && detail::pairs_of_sums<f1_score<>>(3) == 5);
 static_assert(recall<class_id<2>>::refusal(3) == nullptr &&
-              recall<class_id<3>>::refusal(3) == &class_id_must_be_less_than_the_number_of_predictions);
+              recall<class_id<3>>::refusal(3) == &reasons::class_id_must_be_less_than_the_number_of_predictions);
 
 template <class M, std::size_t N>
 constexpr std::array<double, N> sums_of(auto of) {

@@ -12,40 +12,42 @@ struct communication_error : error {
   using error::error;
 };
 
+namespace reasons {
 inline constexpr reason communicators_are_movable;
 inline constexpr reason communicators_have_rank_and_size;
 inline constexpr reason communicators_have_allocate_which_returns_a_memory;
 inline constexpr reason communicators_have_send_and_receive_of_memory_offset_bytes_and_rank;
 inline constexpr reason communicators_have_wait_for_all_messages;
 inline constexpr reason communicators_have_begun_and_wait_received;
+}  // namespace reasons
 
 namespace detail {
 template <class C>
 auto requirements_of_communicator() {
   if constexpr (!std::movable<C>)
-    return lacks<C, communicators_are_movable>{};
+    return lacks<C, reasons::communicators_are_movable>{};
   else if constexpr (!requires(const C& k) {
                        { k.rank() } -> std::same_as<int>;
                        { k.size() } -> std::same_as<int>;
                      })
-    return lacks<C, communicators_have_rank_and_size>{};
+    return lacks<C, reasons::communicators_have_rank_and_size>{};
   else if constexpr (!requires(C c, std::size_t bytes, typename C::memory& m) {
                        { c.allocate(bytes) } -> std::same_as<typename C::memory>;
                        { m.data() } -> std::same_as<std::byte*>;
                      })
-    return lacks<C, communicators_have_allocate_which_returns_a_memory>{};
+    return lacks<C, reasons::communicators_have_allocate_which_returns_a_memory>{};
   else if constexpr (!requires(C c, std::size_t bytes, typename C::memory& m, int rank) {
                        c.send(m, bytes, bytes, rank);     // memory, offset, bytes, to
                        c.receive(m, bytes, bytes, rank);  // memory, offset, bytes, from
                      })
-    return lacks<C, communicators_have_send_and_receive_of_memory_offset_bytes_and_rank>{};
+    return lacks<C, reasons::communicators_have_send_and_receive_of_memory_offset_bytes_and_rank>{};
   else if constexpr (!requires(C c) { c.wait("gradients"); })
-    return lacks<C, communicators_have_wait_for_all_messages>{};
+    return lacks<C, reasons::communicators_have_wait_for_all_messages>{};
   else if constexpr (!requires(C c, const C& k) {
                        { k.begun() } -> std::semiregular;
                        c.wait_received("gradients", k.begun());
                      })
-    return lacks<C, communicators_have_begun_and_wait_received>{};
+    return lacks<C, reasons::communicators_have_begun_and_wait_received>{};
   else
     return no_complaint{};
 }

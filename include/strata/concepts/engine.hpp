@@ -53,6 +53,7 @@ struct engine_traits {
   bool keeps_samples = false;
 };
 
+namespace reasons {
 inline constexpr reason engines_have_a_program_options_a_value_type_and_a_device;
 inline constexpr reason engines_have_traits_as_engine_traits;
 inline constexpr reason engines_are_made_from_options_a_leaf_policy_and_the_number_of_slots;
@@ -65,60 +66,61 @@ inline constexpr reason engines_have_gradients_as_leaf_gradients;
 inline constexpr reason engines_have_update_of_a_global_gradient_and_update_state;
 inline constexpr reason engines_have_measure_and_predict;
 inline constexpr reason engines_read_and_write_parameters_and_slots;
+}  // namespace reasons
 
 namespace detail {
 template <class E, class T>
 auto requirements_of_engine_members() {
   if constexpr (!std::constructible_from<E, typename E::options, leaf_policy, int>)
-    return lacks<E, engines_are_made_from_options_a_leaf_policy_and_the_number_of_slots>{};
+    return lacks<E, reasons::engines_are_made_from_options_a_leaf_policy_and_the_number_of_slots>{};
   else if constexpr (!requires(E e, purpose why) {
                        { e.prepare(1, why, 1) } -> std::same_as<int>;
                        e.share_among(1);
                      })
-    return lacks<E, engines_have_prepare_which_returns_a_number_of_leaves_and_share_among>{};
+    return lacks<E, reasons::engines_have_prepare_which_returns_a_number_of_leaves_and_share_among>{};
   else if constexpr (!requires(E e, kernel_observer* observer) { e.observe(observer); })
-    return lacks<E, engines_have_observe_of_a_kernel_observer>{};
+    return lacks<E, reasons::engines_have_observe_of_a_kernel_observer>{};
   else if constexpr (!requires(E e, const samples<T>& batch, purpose why) {
                        e.begin(why, batch, philox{}, 0, 1);
                        e.forward(0);
                        e.forward_backward(no_callback{});
                        e.backward(0);
                      })
-    return lacks<E, engines_have_begin_forward_forward_backward_and_backward>{};
+    return lacks<E, reasons::engines_have_begin_forward_forward_backward_and_backward>{};
   else if constexpr (!requires(E e, const E& k, std::span<const double> statistics) {
                        { e.sums(0) } -> std::same_as<double*>;
                        e.set_statistics(0, statistics);
                        { k.leaves() } -> std::same_as<int>;
                        { e.penalties() } -> std::convertible_to<std::span<const double>>;
                      })
-    return lacks<E, engines_have_sums_set_statistics_leaves_and_penalties>{};
+    return lacks<E, reasons::engines_have_sums_set_statistics_leaves_and_penalties>{};
   else if constexpr (!requires(const E& k) {
                        { k.on() } -> std::convertible_to<typename E::device>;
                        { k.queue() } -> std::convertible_to<typename E::device::queue>;
                      })
-    return lacks<E, engines_have_on_and_queue>{};
+    return lacks<E, reasons::engines_have_on_and_queue>{};
   else if constexpr (!requires(E e) {
                        { e.gradients() } -> std::same_as<leaf_gradients<T, typename E::device>>;
                      })
-    return lacks<E, engines_have_gradients_as_leaf_gradients>{};
+    return lacks<E, reasons::engines_have_gradients_as_leaf_gradients>{};
   else if constexpr (!requires(E e, const typename E::program::optimizer& optimizer,
                                const global_gradient<T, typename E::device>& gradient) {
                        e.update(optimizer, 0L, 0.1, gradient);
                        e.update_state();
                      })
-    return lacks<E, engines_have_update_of_a_global_gradient_and_update_state>{};
+    return lacks<E, reasons::engines_have_update_of_a_global_gradient_and_update_state>{};
   else if constexpr (!requires(E e, const output_rows<T>& out) {
                        e.measure();
                        e.predict(out);
                      })
-    return lacks<E, engines_have_measure_and_predict>{};
+    return lacks<E, reasons::engines_have_measure_and_predict>{};
   else if constexpr (!requires(E e, std::span<T> to, std::span<const T> from) {
                        e.read_parameters(to);
                        e.write_parameters(from);
                        e.read_slots(to);
                        e.write_slots(from);
                      })
-    return lacks<E, engines_read_and_write_parameters_and_slots>{};
+    return lacks<E, reasons::engines_read_and_write_parameters_and_slots>{};
   else
     return no_complaint{};
 }
@@ -130,9 +132,9 @@ auto requirements_of_engine() {
                   typename E::value_type;
                   requires computing_device<typename E::device>;
                 })
-    return lacks<E, engines_have_a_program_options_a_value_type_and_a_device>{};
+    return lacks<E, reasons::engines_have_a_program_options_a_value_type_and_a_device>{};
   else if constexpr (!requires { requires std::convertible_to<decltype(E::traits), engine_traits>; })
-    return lacks<E, engines_have_traits_as_engine_traits>{};
+    return lacks<E, reasons::engines_have_traits_as_engine_traits>{};
   else
     return requirements_of_engine_members<E, typename E::value_type>();
 }

@@ -9,9 +9,11 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason losses_have_labels_sparse_or_dense;
 inline constexpr reason losses_have_a_static_value_of_a_span_of_predictions_and_its_label;
 inline constexpr reason losses_have_gradient_which_stores_into_dx;
+}  // namespace reasons
 
 namespace detail {
 template <class L>
@@ -19,17 +21,17 @@ auto requirements_of_loss() {
   if constexpr (!operation<L>)
     return lacks<L, lacking_of_operation<L>>{};
   else if constexpr (!requires { requires L::labels == label_kind::sparse || L::labels == label_kind::dense; })
-    return lacks<L, losses_have_labels_sparse_or_dense>{};
+    return lacks<L, reasons::losses_have_labels_sparse_or_dense>{};
   else {
     using truth = std::conditional_t<L::labels == label_kind::sparse, std::int32_t, std::span<const double>>;
     if constexpr (!requires(std::span<const double> prediction, truth of) {
                     { L::value(prediction, of) } -> std::convertible_to<double>;
                   })
-      return lacks<L, losses_have_a_static_value_of_a_span_of_predictions_and_its_label>{};
+      return lacks<L, reasons::losses_have_a_static_value_of_a_span_of_predictions_and_its_label>{};
     else if constexpr (!requires(std::span<const double> prediction, truth of, std::span<double> dx) {
                          { L::gradient(prediction, of, dx) } -> std::same_as<void>;
                        })
-      return lacks<L, losses_have_gradient_which_stores_into_dx>{};
+      return lacks<L, reasons::losses_have_gradient_which_stores_into_dx>{};
     else
       return no_complaint{};
   }

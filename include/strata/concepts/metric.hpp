@@ -94,9 +94,11 @@ constexpr std::size_t pairs_of_sums(int predictions) {
 }
 }  // namespace detail
 
+namespace reasons {
 inline constexpr reason metrics_have_a_name{"a metric has a static member name"};
 inline constexpr reason metrics_have_measure_of_a_prediction_and_its_label{
     "a metric has measure(prediction, truth), where truth is a std::int32_t or a std::span, which returns a number"};
+}  // namespace reasons
 
 /// Whether a metric accepts the labels that the loss takes.
 template <class M, label_kind Kind>

@@ -82,12 +82,14 @@ concept operation = requires {
 } && detail::has_parameters_in_an_array<Op> && (requires(shape one) { { Op::output_shape(one) } -> std::convertible_to<expected_shape>; } ||
       requires(std::span<const shape> many) { { Op::output_shape(many) } -> std::convertible_to<expected_shape>; });
 
+namespace reasons {
 inline constexpr reason operations_have_a_name{"an operation has a static member name"};
 inline constexpr reason operations_have_output_shape_of_the_shape_of_their_input{
     "an operation has output_shape(shape), and a join output_shape(std::span<const shape>), which return an expected_shape"};
 
 inline constexpr reason operations_have_parameters_in_a_std_array{
     "parameters(shape) of an operation returns a std::array of parameter"};
+}  // namespace reasons
 
 namespace detail {
 template <class T>
@@ -98,11 +100,11 @@ concept named = requires {
 template <class Op>
 constexpr const reason& why_no_operation() {
   if constexpr (!named<Op>)
-    return operations_have_a_name;
+    return reasons::operations_have_a_name;
   else if constexpr (!has_parameters_in_an_array<Op>)
-    return operations_have_parameters_in_a_std_array;
+    return reasons::operations_have_parameters_in_a_std_array;
   else
-    return operations_have_output_shape_of_the_shape_of_their_input;
+    return reasons::operations_have_output_shape_of_the_shape_of_their_input;
 }
 /// The reason that names the member which an incomplete operation lacks.
 template <class Op>

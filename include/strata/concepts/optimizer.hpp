@@ -101,6 +101,7 @@ concept factored_rule = std::is_trivially_copyable_v<R> && requires {
 template <class R, class V>
 concept optimizer_rule = elementwise_rule<R, V> || parameterwise_rule<R, V> || factored_rule<R, V>;
 
+namespace reasons {
 inline constexpr reason optimizers_are_copyable;
 inline constexpr reason optimizers_have_a_name;
 inline constexpr reason optimizers_have_slots_which_returns_an_int;
@@ -108,6 +109,7 @@ inline constexpr reason optimizers_have_learning_rate_a_learning_rate_schedule;
 inline constexpr reason optimizers_have_weight_decay_clipnorm_clipvalue_and_global_clipnorm;
 inline constexpr reason optimizers_have_validate_which_throws_for_wrong_settings;
 inline constexpr reason optimizers_have_with_rule_of_a_step_a_rate_and_a_function;
+}  // namespace reasons
 
 namespace detail {
 struct takes_any_rule {
@@ -118,31 +120,31 @@ auto requirements_of_optimizer() {
   if constexpr (!requires {
                   { O::name } -> std::convertible_to<const char*>;
                 })
-    return lacks<O, optimizers_have_a_name>{};
+    return lacks<O, reasons::optimizers_have_a_name>{};
   else if constexpr (!requires(const O& o) {
                        { o.slots() } -> std::same_as<int>;
                      })
-    return lacks<O, optimizers_have_slots_which_returns_an_int>{};
+    return lacks<O, reasons::optimizers_have_slots_which_returns_an_int>{};
   else if constexpr (!requires(const O& o) {
                        { o.learning_rate } -> std::convertible_to<learning_rate_schedule>;
                      })
-    return lacks<O, optimizers_have_learning_rate_a_learning_rate_schedule>{};
+    return lacks<O, reasons::optimizers_have_learning_rate_a_learning_rate_schedule>{};
   else if constexpr (!requires(const O& o) { o.validate(); })
-    return lacks<O, optimizers_have_validate_which_throws_for_wrong_settings>{};
+    return lacks<O, reasons::optimizers_have_validate_which_throws_for_wrong_settings>{};
   else if constexpr (!requires(const O& o) {
                        o.template with_rule<float>(0L, 0.1, takes_any_rule{});
                        o.template with_rule<double>(0L, 0.1, takes_any_rule{});
                      })
-    return lacks<O, optimizers_have_with_rule_of_a_step_a_rate_and_a_function>{};
+    return lacks<O, reasons::optimizers_have_with_rule_of_a_step_a_rate_and_a_function>{};
   else if constexpr (!requires(const O& o) {
                        { o.weight_decay } -> std::convertible_to<double>;
                        { o.clipnorm } -> std::convertible_to<double>;
                        { o.clipvalue } -> std::convertible_to<double>;
                        { o.global_clipnorm } -> std::convertible_to<double>;
                      })
-    return lacks<O, optimizers_have_weight_decay_clipnorm_clipvalue_and_global_clipnorm>{};
+    return lacks<O, reasons::optimizers_have_weight_decay_clipnorm_clipvalue_and_global_clipnorm>{};
   else if constexpr (!std::copy_constructible<O>)
-    return lacks<O, optimizers_are_copyable>{};
+    return lacks<O, reasons::optimizers_are_copyable>{};
   else
     return no_complaint{};
 }

@@ -10,6 +10,7 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason process_groups_have_rank_size_and_is_chief;
 inline constexpr reason process_groups_have_gather_which_returns_the_values_of_all;
 inline constexpr reason process_groups_have_broadcast_of_bytes;
@@ -17,6 +18,7 @@ inline constexpr reason process_groups_have_vote_and_vote_result;
 inline constexpr reason process_groups_have_a_barrier;
 inline constexpr reason process_groups_have_announce_error_and_announce_work;
 inline constexpr reason groups_whose_members_never_change_derive_from_fixed_membership;
+}  // namespace reasons
 
 namespace detail {
 template <class G>
@@ -26,25 +28,25 @@ auto requirements_of_process_group() {
                   { k.size() } -> std::same_as<int>;
                   { k.is_chief() } -> std::same_as<bool>;
                 })
-    return lacks<G, process_groups_have_rank_size_and_is_chief>{};
+    return lacks<G, reasons::process_groups_have_rank_size_and_is_chief>{};
   else if constexpr (!requires(G g, std::span<const double> values) {
                        { g.gather(values) } -> std::same_as<std::vector<double>>;
                      })
-    return lacks<G, process_groups_have_gather_which_returns_the_values_of_all>{};
+    return lacks<G, reasons::process_groups_have_gather_which_returns_the_values_of_all>{};
   else if constexpr (!requires(G g, std::span<std::byte> bytes) { g.broadcast(bytes); })
-    return lacks<G, process_groups_have_broadcast_of_bytes>{};
+    return lacks<G, reasons::process_groups_have_broadcast_of_bytes>{};
   else if constexpr (!requires(G g, const G& k) {
                        g.vote(true);
                        { k.vote_result() } -> std::same_as<bool>;
                      })
-    return lacks<G, process_groups_have_vote_and_vote_result>{};
+    return lacks<G, reasons::process_groups_have_vote_and_vote_result>{};
   else if constexpr (!requires(G g) { g.barrier(); })
-    return lacks<G, process_groups_have_a_barrier>{};
+    return lacks<G, reasons::process_groups_have_a_barrier>{};
   else if constexpr (!requires(G g, const G& k, const std::string& what) {
                        g.announce_error(what);
                        k.announce_work(what);
                      })
-    return lacks<G, process_groups_have_announce_error_and_announce_work>{};
+    return lacks<G, reasons::process_groups_have_announce_error_and_announce_work>{};
   else
     return no_complaint{};
 }
@@ -100,7 +102,7 @@ namespace detail {
 template <class G>
 auto requirements_of_elastic_group() {
   if constexpr (process_group<G> && !elastic_group<G>)
-    return lacks<G, groups_whose_members_never_change_derive_from_fixed_membership>{};
+    return lacks<G, reasons::groups_whose_members_never_change_derive_from_fixed_membership>{};
   else
     return requirements_of_process_group<G>();
 }

@@ -14,17 +14,20 @@ namespace strata {
 template <int Groups>
 struct data_parallel {};
 
+namespace reasons {
 inline constexpr reason a_mesh_has_data_parallel_and_then_pipeline_or_tensor_parallel_or_both_in_this_order{
     "a mesh has data_parallel, then pipeline or tensor_parallel, or first the one and then the other, in angle brackets: "
     "mesh<data_parallel<2>, pipeline<balanced<2>>, tensor_parallel<2, layout_map<rule<\"dense*\", by_columns>>>>{}"};
 inline constexpr reason the_pipeline_and_the_tensor_parallel_of_a_mesh_have_the_same_backend;
+}  // namespace reasons
 
 namespace detail {
 /// `type` is the division of a mesh, or the sentence about its parts.
 template <class... Parts>
 struct mesh_of {
-  using type = wrong_argument<type_list<Parts...>,
-                              because<a_mesh_has_data_parallel_and_then_pipeline_or_tensor_parallel_or_both_in_this_order>>;
+  using type =
+      wrong_argument<type_list<Parts...>,
+                     because<reasons::a_mesh_has_data_parallel_and_then_pipeline_or_tensor_parallel_or_both_in_this_order>>;
 };
 template <int Groups, class Split, class Backend>
 struct mesh_of<data_parallel<Groups>, in_threads<pipelines<1, Split, Backend>>> {
@@ -37,9 +40,10 @@ struct mesh_of<data_parallel<Groups>, in_threads<tensor_ranks<1, Ranks, Map, Bac
 template <int Groups, class Split, class OfPipeline, int Ranks, class Map, class Backend>
 struct mesh_of<data_parallel<Groups>, in_threads<pipelines<1, Split, OfPipeline>>,
                in_threads<tensor_ranks<1, Ranks, Map, Backend>>> {
-  using type = std::conditional_t<std::is_same_v<OfPipeline, Backend>, tensor_ranks<Groups, Ranks, Map, Backend, Split>,
-                                  wrong_argument<type_list<OfPipeline, Backend>,
-                                                 because<the_pipeline_and_the_tensor_parallel_of_a_mesh_have_the_same_backend>>>;
+  using type =
+      std::conditional_t<std::is_same_v<OfPipeline, Backend>, tensor_ranks<Groups, Ranks, Map, Backend, Split>,
+                         wrong_argument<type_list<OfPipeline, Backend>,
+                                        because<reasons::the_pipeline_and_the_tensor_parallel_of_a_mesh_have_the_same_backend>>>;
 };
 }  // namespace detail
 

@@ -69,8 +69,10 @@ struct central_storage {
   }
 };
 
+namespace reasons {
 inline constexpr reason mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4_and_options_of_their_backend{
     "mirrored{cpus(4)}, mirrored{gpus(), {.leaves = 8}}; multi_worker_mirrored takes zero, mesh combines divisions"};
+}  // namespace reasons
 
 template <class Given, class Why>
 struct mirrored<wrong_argument<Given, Why>> : detail::refusing<mirrored<>> {
@@ -78,8 +80,7 @@ struct mirrored<wrong_argument<Given, Why>> : detail::refusing<mirrored<>> {
   using detail::refusing<mirrored<>>::refusing;
 };
 template <class... Given>
-mirrored(Given...)
-    -> mirrored<detail::refused_with<type_list<Given...>,
-                                     mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4_and_options_of_their_backend>>;
+mirrored(Given...) -> mirrored<detail::refused_with<
+    type_list<Given...>, reasons::mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4_and_options_of_their_backend>>;
 
 }  // namespace strata

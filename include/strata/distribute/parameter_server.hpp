@@ -170,8 +170,10 @@ parameter_server(R) -> parameter_server<>;
 template <class R>
 parameter_server(R, parameter_server_options) -> parameter_server<>;
 
+namespace reasons {
 inline constexpr reason parameter_server_takes_a_resolver_such_as_tf_config_and_parameter_server_options{
     "parameter_server{tf_config(), {.staleness = synchronous{}}}"};
+}  // namespace reasons
 
 template <class Given, class Why>
 struct parameter_server<wrong_argument<Given, Why>> : detail::refusing<one_device<>> {
@@ -179,7 +181,7 @@ struct parameter_server<wrong_argument<Given, Why>> : detail::refusing<one_devic
   using detail::refusing<one_device<>>::refusing;
 };
 template <class... Given>
-parameter_server(Given...) -> parameter_server<
-    detail::refused_with<type_list<Given...>, parameter_server_takes_a_resolver_such_as_tf_config_and_parameter_server_options>>;
+parameter_server(Given...) -> parameter_server<detail::refused_with<
+    type_list<Given...>, reasons::parameter_server_takes_a_resolver_such_as_tf_config_and_parameter_server_options>>;
 
 }  // namespace strata

@@ -43,8 +43,10 @@ placed(thread_groups<Count>) -> placed<thread_groups<Count>>;
 template <int Count>
 placed(thread_groups<Count>, compute_options) -> placed<thread_groups<Count>>;
 
+namespace reasons {
 inline constexpr reason placed_takes_thread_groups_or_gpus_and_then_options{
     "placed{thread_groups<2>{}}, placed{gpu(0), gpu(1)}; compute_options or cuda_options may follow"};
+}  // namespace reasons
 
 template <class Given, class Why, class Backend>
 struct placed<wrong_argument<Given, Why>, Backend> : detail::refusing<one_device<>> {
@@ -57,6 +59,7 @@ struct placed<wrong_argument<Given, Why>, Backend> : detail::refusing<one_device
   };
 };
 template <class... Given>
-placed(Given...) -> placed<detail::refused_with<type_list<Given...>, placed_takes_thread_groups_or_gpus_and_then_options>>;
+placed(Given...)
+    -> placed<detail::refused_with<type_list<Given...>, reasons::placed_takes_thread_groups_or_gpus_and_then_options>>;
 
 }  // namespace strata

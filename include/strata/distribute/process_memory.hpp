@@ -120,6 +120,7 @@ concept divides_into_ranks = detail::has_ranks<Strategy> && !divides_parameters<
 template <class Strategy>
 concept divides_into_stages_of_ranks = detail::has_ranks<Strategy> && divides_parameters<detail::backend_of_rank_in<Strategy>>;
 
+namespace reasons {
 inline constexpr reason process_memory_is_that_of_a_program_such_as_the_program_type_of_a_trainer{
     "process_memory_of<Program, ...> takes a program, such as decltype(model)::program_type or program<network, loss, optimizer, "
     "type_list<>>"};
@@ -132,6 +133,7 @@ inline constexpr reason the_ranks_that_divide_layers_need_equally_much_process_m
 inline constexpr reason process_memory_is_known_of_zero_and_of_strategies_over_processes_such_as_multi_worker_pipeline{
     "the memory of a process is known with zero<0> to zero<3>, and of strategies over processes that divide a network, such as "
     "multi_worker_pipeline, multi_worker_tensor_parallel, multi_worker_mesh and placed_among"};
+}  // namespace reasons
 
 namespace detail {
 template <class P>
@@ -349,21 +351,22 @@ constexpr process_memory process_memory_of(const training_sizes& how, int place)
 // Of other arguments. They are not defined: what they would return is the sentence.
 template <class Program, class Strategy = void, class... Place>
   requires(!detail::is_program<Program>)
-wrong_argument<Program, detail::because<process_memory_is_that_of_a_program_such_as_the_program_type_of_a_trainer>>
+wrong_argument<Program, detail::because<reasons::process_memory_is_that_of_a_program_such_as_the_program_type_of_a_trainer>>
 process_memory_of(const training_sizes&, const Place&...);
 template <detail::is_program Program, class Strategy>
   requires divides_layers<Strategy> || divides_into_stages_of_ranks<Strategy>
-wrong_argument<Strategy, detail::because<the_memory_of_a_place_is_asked_for_with_its_number_process_memory_of_sizes_and_place>>
+wrong_argument<Strategy,
+               detail::because<reasons::the_memory_of_a_place_is_asked_for_with_its_number_process_memory_of_sizes_and_place>>
 process_memory_of(const training_sizes&);
 template <detail::is_program Program, class Strategy, class... Place>
   requires(!divides_layers<Strategy> && !divides_into_stages_of_ranks<Strategy> &&
            (sizeof...(Place) > 0 || !(detail::stage_of_zero<Strategy> || divides_into_ranks<Strategy>)))
 wrong_argument<
-    Strategy,
-    detail::because<(detail::stage_of_zero<Strategy> ? the_processes_of_zero_need_equally_much_process_memory_of_sizes_only
-                     : divides_into_ranks<Strategy>
-                         ? the_ranks_that_divide_layers_need_equally_much_process_memory_of_sizes_only
-                         : process_memory_is_known_of_zero_and_of_strategies_over_processes_such_as_multi_worker_pipeline)>>
+    Strategy, detail::because<(
+                  detail::stage_of_zero<Strategy> ? reasons::the_processes_of_zero_need_equally_much_process_memory_of_sizes_only
+                  : divides_into_ranks<Strategy>
+                      ? reasons::the_ranks_that_divide_layers_need_equally_much_process_memory_of_sizes_only
+                      : reasons::process_memory_is_known_of_zero_and_of_strategies_over_processes_such_as_multi_worker_pipeline)>>
 process_memory_of(const training_sizes&, const Place&...);
 
 namespace detail {

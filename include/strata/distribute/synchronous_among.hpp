@@ -41,8 +41,10 @@ synchronous_among(C, compute_options, communication_options) -> synchronous_amon
 template <class C, int Stage>
 synchronous_among(C, compute_options, communication_options, zero<Stage>) -> synchronous_among<C, default_backend, zero<Stage>>;
 
+namespace reasons {
 inline constexpr reason synchronous_among_takes_a_communicator_compute_options_communication_options_and_zero_in_this_order{
     "braces stand for options: synchronous_among{processes, {}, {}, zero<1>{}}"};
+}  // namespace reasons
 
 template <class Given, class Why, class Backend, class Sharding>
 struct synchronous_among<wrong_argument<Given, Why>, Backend, Sharding> : detail::refusing<one_device<>> {
@@ -51,6 +53,7 @@ struct synchronous_among<wrong_argument<Given, Why>, Backend, Sharding> : detail
 };
 template <class... Given>
 synchronous_among(Given...) -> synchronous_among<detail::refused_with<
-    type_list<Given...>, synchronous_among_takes_a_communicator_compute_options_communication_options_and_zero_in_this_order>>;
+    type_list<Given...>,
+    reasons::synchronous_among_takes_a_communicator_compute_options_communication_options_and_zero_in_this_order>>;
 
 }  // namespace strata

@@ -7,8 +7,10 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason leaky_relu_slope_must_not_be_negative{"the slope of leaky_relu must be at least 0"};
 inline constexpr reason elu_alpha_must_not_be_negative{"the alpha of elu must be at least 0"};
+}  // namespace reasons
 
 namespace detail {
 struct keeps_shape {
@@ -44,7 +46,7 @@ struct leaky_relu /* write leaky_relu<> */ : detail::elementwise_function {
   static constexpr auto name = "leaky_relu";
   static constexpr double slope = Slope.value();
   static constexpr expected_shape output_shape(shape in) {
-    if (slope < 0) return leaky_relu_slope_must_not_be_negative;
+    if (slope < 0) return reasons::leaky_relu_slope_must_not_be_negative;
     return in;
   }
 };
@@ -55,7 +57,7 @@ struct elu /* write elu<> */ : detail::elementwise_function {
   static constexpr auto name = "elu";
   static constexpr double alpha = Alpha.value();
   static constexpr expected_shape output_shape(shape in) {
-    if (alpha < 0) return elu_alpha_must_not_be_negative;
+    if (alpha < 0) return reasons::elu_alpha_must_not_be_negative;
     return in;
   }
 };

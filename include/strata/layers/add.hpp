@@ -5,11 +5,13 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason add_takes_branches_of_equal_shape{
     "add takes branches of the same shape: use same_padding, or a 1x1 conv2d on the short cut"};
+}  // namespace reasons
 
 /// y = x[0] + x[1] + ...
-struct sum_of_branches : elementwise_join_base<add_takes_branches_of_equal_shape> {
+struct sum_of_branches : elementwise_join_base<reasons::add_takes_branches_of_equal_shape> {
   static constexpr auto name = "add";
 
   template <class T, class V, int N>

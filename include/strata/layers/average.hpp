@@ -5,10 +5,12 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason average_takes_branches_of_equal_shape{"average takes branches of the same shape"};
+}  // namespace reasons
 
 /// y = (x[0] + x[1] + ...) / N
-struct mean_of_branches : elementwise_join_base<average_takes_branches_of_equal_shape> {
+struct mean_of_branches : elementwise_join_base<reasons::average_takes_branches_of_equal_shape> {
   static constexpr auto name = "average";
 
   template <class T, class V, int N>

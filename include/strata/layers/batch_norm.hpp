@@ -4,7 +4,9 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason batch_norm_momentum_must_be_below_1{"the momentum of batch_norm must be at least 0 and below 1"};
+}  // namespace reasons
 
 struct batch_norm_settings {
   decimal momentum = decimal(99, -2), epsilon = decimal(1, -3);
@@ -28,9 +30,9 @@ struct batch_normalization {
   using when_frozen = batch_normalization<S.when_frozen()>;
 
   static constexpr expected_shape output_shape(shape in) {
-    if (!detail::is_positive_float(S.epsilon.value())) return normalization_epsilon_must_be_positive_and_finite_as_float;
-    if (S.momentum.value() < 0 || S.momentum.value() >= 1) return batch_norm_momentum_must_be_below_1;
-    if (in.rank() < 1) return normalization_takes_at_least_one_extent;
+    if (!detail::is_positive_float(S.epsilon.value())) return reasons::normalization_epsilon_must_be_positive_and_finite_as_float;
+    if (S.momentum.value() < 0 || S.momentum.value() >= 1) return reasons::batch_norm_momentum_must_be_below_1;
+    if (in.rank() < 1) return reasons::normalization_takes_at_least_one_extent;
     return in;
   }
   static constexpr auto parameters(shape in) {

@@ -4,7 +4,9 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason a_join_needs_at_least_one_branch{"a join needs at least one branch"};
+}  // namespace reasons
 
 /// Layers in a row: one input of a join. All branches of a join share one input. An empty branch is the identity.
 template <class... Items>

@@ -5,16 +5,18 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason columns_begins_at_0_or_later_and_takes_at_least_one{
     "columns<First, Count> begins at column 0 or later and takes at least one column"};
 inline constexpr reason columns_ends_beyond_the_last_column{"columns<First, Count> ends beyond the last column of its input"};
+}  // namespace reasons
 
 struct column_settings {
   int first, count;
 
   constexpr expected_shape output_shape(shape in) const {
-    if (first < 0 || count < 1) return columns_begins_at_0_or_later_and_takes_at_least_one;
-    if (first > in.last() || count > in.last() - first) return columns_ends_beyond_the_last_column;
+    if (first < 0 || count < 1) return reasons::columns_begins_at_0_or_later_and_takes_at_least_one;
+    if (first > in.last() || count > in.last() - first) return reasons::columns_ends_beyond_the_last_column;
     shape out = in;
     out[in.rank() - 1] = count;
     return out;

@@ -9,6 +9,7 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason conv2d_takes_height_width_channels{
     "conv2d takes (height, width, channels): put input<H, W, C> or reshape<H, W, C> first"};
 inline constexpr reason conv2d_takes_height_width_channels_write_input_with_a_last_extent_of_1{
@@ -22,6 +23,7 @@ inline constexpr reason conv2d_groups_must_divide_channels_and_filters{
 inline constexpr reason conv2d_needs_positive_settings{
     "filters, kernel size, stride, dilation and groups must all be at least 1"};
 inline constexpr reason conv2d_takes_stride_or_dilation_not_both{"stride and dilation cannot both exceed 1 (as in Keras)"};
+}  // namespace reasons
 
 struct conv_settings {
   using owns_kernel = void;
@@ -36,15 +38,15 @@ struct conv_settings {
   constexpr expected_shape output_shape(shape in) const {
     if (filters < 1 || kernel_height < 1 || kernel_width < 1 || stride_height < 1 || stride_width < 1 || dilation_height < 1 ||
         dilation_width < 1 || groups < 1)
-      return conv2d_needs_positive_settings;
+      return reasons::conv2d_needs_positive_settings;
     if ((stride_height > 1 || stride_width > 1) && (dilation_height > 1 || dilation_width > 1))
-      return conv2d_takes_stride_or_dilation_not_both;
-    if (in.rank() == 2) return conv2d_takes_height_width_channels_write_input_with_a_last_extent_of_1;
-    if (in.rank() != 3) return conv2d_takes_height_width_channels;
-    if (in[2] % groups != 0 || filters % groups != 0) return conv2d_groups_must_divide_channels_and_filters;
+      return reasons::conv2d_takes_stride_or_dilation_not_both;
+    if (in.rank() == 2) return reasons::conv2d_takes_height_width_channels_write_input_with_a_last_extent_of_1;
+    if (in.rank() != 3) return reasons::conv2d_takes_height_width_channels;
+    if (in[2] % groups != 0 || filters % groups != 0) return reasons::conv2d_groups_must_divide_channels_and_filters;
     if (!vertical(in).fits() || !horizontal(in).fits())
-      return in[0] <= 4 && in[1] == in[2] && in[1] > 4 ? conv2d_kernel_is_larger_than_the_image_channels_come_last
-                                                       : conv2d_kernel_is_larger_than_the_image_use_same_padding;
+      return in[0] <= 4 && in[1] == in[2] && in[1] > 4 ? reasons::conv2d_kernel_is_larger_than_the_image_channels_come_last
+                                                       : reasons::conv2d_kernel_is_larger_than_the_image_use_same_padding;
     return shape{vertical(in).out(), horizontal(in).out(), filters};
   }
 };

@@ -10,12 +10,14 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason conv2d_transpose_takes_height_width_channels{
     "conv2d_transpose takes (height, width, channels): put reshape<H, W, C> first"};
 inline constexpr reason conv2d_transpose_needs_positive_settings{
     "filters, kernel size, stride and dilation of conv2d_transpose must all be at least 1"};
 inline constexpr reason conv2d_transpose_takes_stride_or_dilation_not_both{
     "stride and dilation of conv2d_transpose cannot both exceed 1 (as in Keras)"};
+}  // namespace reasons
 
 struct transposed_conv_settings {
   using owns_kernel = void;
@@ -41,10 +43,10 @@ struct transposed_conv_settings {
   constexpr expected_shape output_shape(shape in) const {
     if (filters < 1 || kernel_height < 1 || kernel_width < 1 || stride_height < 1 || stride_width < 1 || dilation_height < 1 ||
         dilation_width < 1)
-      return conv2d_transpose_needs_positive_settings;
+      return reasons::conv2d_transpose_needs_positive_settings;
     if ((stride_height > 1 || stride_width > 1) && (dilation_height > 1 || dilation_width > 1))
-      return conv2d_transpose_takes_stride_or_dilation_not_both;
-    if (in.rank() != 3) return conv2d_transpose_takes_height_width_channels;
+      return reasons::conv2d_transpose_takes_stride_or_dilation_not_both;
+    if (in.rank() != 3) return reasons::conv2d_transpose_takes_height_width_channels;
     return output(in);
   }
 };

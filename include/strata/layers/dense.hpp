@@ -8,11 +8,13 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason dense_takes_a_rank_1_shape_put_flatten_in_front{
     "dense takes a rank-1 shape: put flatten or a global pooling in front of it"};
 inline constexpr reason dense_takes_a_rank_1_shape_put_global_average_pool1d_or_flatten_in_front{
     "dense takes a rank-1 shape: put global_average_pool1d or flatten in front of it"};
 inline constexpr reason dense_needs_at_least_one_unit{"dense needs at least one unit"};
+}  // namespace reasons
 
 struct dense_settings {
   using owns_kernel = void;
@@ -22,9 +24,9 @@ struct dense_settings {
 
   constexpr shape kernel(shape in) const { return {in[0], units}; }
   constexpr expected_shape output_shape(shape in) const {
-    if (units < 1) return dense_needs_at_least_one_unit;
-    if (in.rank() == 2) return dense_takes_a_rank_1_shape_put_global_average_pool1d_or_flatten_in_front;
-    if (in.rank() != 1) return dense_takes_a_rank_1_shape_put_flatten_in_front;
+    if (units < 1) return reasons::dense_needs_at_least_one_unit;
+    if (in.rank() == 2) return reasons::dense_takes_a_rank_1_shape_put_global_average_pool1d_or_flatten_in_front;
+    if (in.rank() != 1) return reasons::dense_takes_a_rank_1_shape_put_flatten_in_front;
     return shape{units};
   }
 };

@@ -5,8 +5,10 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason depthwise_conv2d_needs_positive_settings{
     "kernel size, stride, dilation and depth_multiplier must all be at least 1"};
+}  // namespace reasons
 
 struct depthwise_settings {
   using owns_depthwise_kernel = void;
@@ -32,7 +34,7 @@ struct depthwise_settings {
   constexpr expected_shape output_shape(shape in) const {
     if (depth_multiplier < 1 || kernel_height < 1 || kernel_width < 1 || stride_height < 1 || stride_width < 1 ||
         dilation_height < 1 || dilation_width < 1)
-      return depthwise_conv2d_needs_positive_settings;
+      return reasons::depthwise_conv2d_needs_positive_settings;
     return (in.rank() == 3 ? on(in) : conv_settings{1, 1, 1}).output_shape(in);
   }
 };

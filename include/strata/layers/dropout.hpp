@@ -7,8 +7,10 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason dropout_rate_must_be_below_1{
     "the rate of dropout must be at least 0 and below 1: it is the share that is dropped"};
+}  // namespace reasons
 
 /// In training, sets a share Rate of the elements to 0 and multiplies the others by 1 / (1 - Rate); in inference, the identity.
 /// in: any shape  out: the same shape.  dropout<0.5_r>   (Srivastava et al. 2014)
@@ -20,7 +22,7 @@ struct dropout {
   static constexpr double rate = Rate.value();
 
   static constexpr expected_shape output_shape(shape in) {
-    if (rate < 0 || rate >= 1) return dropout_rate_must_be_below_1;
+    if (rate < 0 || rate >= 1) return reasons::dropout_rate_must_be_below_1;
     return in;
   }
 

@@ -18,7 +18,7 @@ struct elementwise_join_base {
 
   /// in: equal shapes  out: the same shape
   static constexpr expected_shape output_shape(std::span<const shape> in) {
-    if (in.empty()) return a_join_needs_at_least_one_branch;
+    if (in.empty()) return reasons::a_join_needs_at_least_one_branch;
     for (const shape& s : in)
       if (s != in[0]) return Unequal;
     return in[0];

@@ -7,12 +7,14 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason embedding_needs_at_least_one_row_and_one_column{
     "embedding<Vocabulary, Width> needs at least one row and one column"};
 inline constexpr reason embedding_has_at_most_2_to_the_24_rows{
     "embedding has at most 16777216 (2^24) rows: float does not hold all larger numbers"};
 inline constexpr reason embedding_is_too_large{"the table of embedding must have fewer than 2147483632 numbers"};
 inline constexpr reason embedding_takes_one_to_three_extents{"embedding takes one to three extents, since it adds one"};
+}  // namespace reasons
 
 struct embedding_settings {
   using owns_embeddings = void;
@@ -21,10 +23,10 @@ struct embedding_settings {
   constexpr expected_shape output_shape(shape in) const {
     // Sizes are rounded up to whole vectors.
     constexpr long most = std::numeric_limits<int>::max() - 15;
-    if (rows < 1 || width < 1) return embedding_needs_at_least_one_row_and_one_column;
-    if (rows > 1 << 24) return embedding_has_at_most_2_to_the_24_rows;
-    if (long(rows) * width >= most) return embedding_is_too_large;
-    if (in.rank() < 1 || in.rank() > 3) return embedding_takes_one_to_three_extents;
+    if (rows < 1 || width < 1) return reasons::embedding_needs_at_least_one_row_and_one_column;
+    if (rows > 1 << 24) return reasons::embedding_has_at_most_2_to_the_24_rows;
+    if (long(rows) * width >= most) return reasons::embedding_is_too_large;
+    if (in.rank() < 1 || in.rank() > 3) return reasons::embedding_takes_one_to_three_extents;
     shape out = in;
     out[in.rank()] = width;
     return out;

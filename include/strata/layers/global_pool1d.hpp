@@ -5,8 +5,10 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason global_pooling_takes_steps_channels{
     "global pooling in one dimension takes (steps, channels): put it after embedding and before flatten"};
+}  // namespace reasons
 
 namespace detail {
 /// in: (N, C)  out: (N, 1, C): a sequence as an image of one column.
@@ -14,7 +16,7 @@ struct one_column {
   static constexpr auto name = "one_column";
   static constexpr operation_traits traits{.is_view = true, .makes = value_range::those_of_its_input};
   static constexpr expected_shape output_shape(shape in) {
-    if (in.rank() != 2) return global_pooling_takes_steps_channels;
+    if (in.rank() != 2) return reasons::global_pooling_takes_steps_channels;
     return shape{in[0], 1, in[1]};
   }
 };

@@ -6,7 +6,7 @@ namespace strata {
 
 namespace detail {
 constexpr expected_shape channels_of_image(shape in) {
-  if (in.rank() != 3) return pooling_takes_height_width_channels;
+  if (in.rank() != 3) return reasons::pooling_takes_height_width_channels;
   return shape{in[2]};
 }
 }  // namespace detail

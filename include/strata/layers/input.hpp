@@ -5,7 +5,9 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason input_takes_one_to_four_positive_extents{"input takes one to four positive extents"};
+}  // namespace reasons
 
 /// The batch, as an operation without inputs.  out: (Extents...)   https://keras.io/api/layers/core_layers/input
 template <int... Extents>
@@ -13,9 +15,9 @@ struct input {
   static constexpr auto name = "input", class_name = "InputLayer";
   static constexpr expected_shape output_shape(shape) {
     if constexpr (sizeof...(Extents) < 1 || sizeof...(Extents) > 4)
-      return input_takes_one_to_four_positive_extents;
+      return reasons::input_takes_one_to_four_positive_extents;
     else if constexpr (((Extents < 1) || ...))
-      return input_takes_one_to_four_positive_extents;
+      return reasons::input_takes_one_to_four_positive_extents;
     else
       return shape{Extents...};
   }

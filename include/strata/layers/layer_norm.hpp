@@ -17,8 +17,8 @@ struct layer_normalization {
   static constexpr operation_traits traits{.makes = value_range::real};
 
   static constexpr expected_shape output_shape(shape in) {
-    if (!detail::is_positive_float(S.epsilon.value())) return normalization_epsilon_must_be_positive_and_finite_as_float;
-    if (in.rank() < 1) return normalization_takes_at_least_one_extent;
+    if (!detail::is_positive_float(S.epsilon.value())) return reasons::normalization_epsilon_must_be_positive_and_finite_as_float;
+    if (in.rank() < 1) return reasons::normalization_takes_at_least_one_extent;
     return in;
   }
   static constexpr auto parameters(shape in) { return detail::gamma_and_beta<S>({in.last()}); }

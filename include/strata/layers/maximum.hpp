@@ -5,11 +5,13 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason maximum_takes_branches_of_equal_shape{"maximum takes branches of the same shape"};
+}  // namespace reasons
 
 /// y = max(x[0], x[1], ...); nan if an input is nan. The gradient goes to the largest input, and if several are equal to the
 /// first of them, as in Keras with TensorFlow (with JAX or PyTorch, Keras shares it among them).
-struct largest_of_branches : elementwise_join_base<maximum_takes_branches_of_equal_shape> {
+struct largest_of_branches : elementwise_join_base<reasons::maximum_takes_branches_of_equal_shape> {
   static constexpr auto name = "maximum";
   static constexpr bool reads_input = true;
 

@@ -5,10 +5,12 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason multiply_takes_branches_of_equal_shape{"multiply takes branches of the same shape"};
+}  // namespace reasons
 
 /// y = x[0] * x[1] * ...
-struct product_of_branches : elementwise_join_base<multiply_takes_branches_of_equal_shape> {
+struct product_of_branches : elementwise_join_base<reasons::multiply_takes_branches_of_equal_shape> {
   static constexpr auto name = "multiply";
   static constexpr bool reads_input = true;
 

@@ -16,7 +16,7 @@ struct normalization {
   static constexpr double least_variance = 1e-14;
 
   static constexpr expected_shape output_shape(shape in) {
-    if (in.rank() < 1) return normalization_takes_at_least_one_extent;
+    if (in.rank() < 1) return reasons::normalization_takes_at_least_one_extent;
     return in;
   }
   static constexpr auto parameters(shape in) {

@@ -7,9 +7,11 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason normalization_epsilon_must_be_positive_and_finite_as_float{
     "the epsilon of a normalization must be above 0 and finite as float"};
 inline constexpr reason normalization_takes_at_least_one_extent{"a normalization needs an axis to work on: put input<...> first"};
+}  // namespace reasons
 
 /// Added to the variance, inside the root.
 template <decimal Value>

@@ -67,12 +67,14 @@ struct no_bias {
   }
 };
 
+namespace reasons {
 inline constexpr reason initializers_have_a_name_and_fill_of_values_a_shape_and_a_philox{
     "an initializer has name and fill(std::span<double> values, shape extents, philox random), both static"};
 inline constexpr reason regularizers_are_l1_l2_or_l1_l2{
     "a regularizer is l1<...>, l2<...>, l1_l2<...> or has a value, a penalty"};
 inline constexpr reason a_penalty_must_be_at_least_0_and_at_most_1e38{
     "the factors of a penalty must be at least 0 and at most 1e38, so that the update is finite as float"};
+}  // namespace reasons
 
 namespace detail {
 /// Base of options with an argument that may be wrong: `refusal` is then the reason.
@@ -81,7 +83,7 @@ struct initializer_option {};
 template <class I>
   requires(!initializer<I>)
 struct initializer_option<I> {
-  static constexpr const reason& refusal = initializers_have_a_name_and_fill_of_values_a_shape_and_a_philox;
+  static constexpr const reason& refusal = reasons::initializers_have_a_name_and_fill_of_values_a_shape_and_a_philox;
 };
 
 template <class I>
@@ -101,7 +103,7 @@ template <class Penalty>
   requires(!right_penalty<Penalty>)
 struct penalty_option<Penalty> {
   static constexpr const reason& refusal =
-      has_penalty<Penalty> ? a_penalty_must_be_at_least_0_and_at_most_1e38 : regularizers_are_l1_l2_or_l1_l2;
+      has_penalty<Penalty> ? reasons::a_penalty_must_be_at_least_0_and_at_most_1e38 : reasons::regularizers_are_l1_l2_or_l1_l2;
 };
 template <class Penalty>
 constexpr void penalize(parameter& p, std::string_view name) {
@@ -203,10 +205,12 @@ concept refused_option = requires { O::refusal; };
 template <class O>
 concept adjusts_parameters = requires(parameter& p) { O::adjust(p); };
 
+namespace reasons {
 inline constexpr reason the_layer_does_not_know_this_option{"the layer does not know this option"};
 inline constexpr reason a_layer_takes_one_activation{
     "a layer takes one activation: write the second one as activation<...> after it"};
 inline constexpr reason the_layer_takes_no_activation{"the layer takes no activation: write activation<...> after it"};
+}  // namespace reasons
 
 /// Base of layers with options. A layer takes an option that configures its settings, and an activation if the settings declare
 /// `using takes_activation = void`. The network reports a wrong option, because it has the layer's index.
@@ -234,8 +238,9 @@ struct layer_options {
   }
   static constexpr const reason& why_misused(int option) {
     const reason* const own[] = {why_refused<Options>()..., nullptr};
-    if (option < 0 || !activates[option]) return option >= 0 && own[option] ? *own[option] : the_layer_does_not_know_this_option;
-    return takes_activation ? a_layer_takes_one_activation : the_layer_takes_no_activation;
+    if (option < 0 || !activates[option])
+      return option >= 0 && own[option] ? *own[option] : reasons::the_layer_does_not_know_this_option;
+    return takes_activation ? reasons::a_layer_takes_one_activation : reasons::the_layer_takes_no_activation;
   }
   /// An activation with an operation of its own; `linear` needs none.
   template <class O>

@@ -5,10 +5,12 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason pooling_takes_height_width_channels{"pooling takes (height, width, channels): pool before flatten"};
 inline constexpr reason pooling_window_is_larger_than_the_image_pool_less_often{
     "the image is smaller than the pooling window: pool less often, or use same_padding"};
 inline constexpr reason pooling_needs_positive_settings{"the window and its stride must be at least 1"};
+}  // namespace reasons
 
 /// A stride of 0 is the size of the window.
 struct pool_settings {
@@ -23,9 +25,10 @@ struct pool_settings {
     return {in[1], window_width, stride_width == 0 ? window_width : stride_width, 1, same};
   }
   constexpr expected_shape output_shape(shape in) const {
-    if (window_height < 1 || window_width < 1 || stride_height < 0 || stride_width < 0) return pooling_needs_positive_settings;
-    if (in.rank() != 3) return pooling_takes_height_width_channels;
-    if (!vertical(in).fits() || !horizontal(in).fits()) return pooling_window_is_larger_than_the_image_pool_less_often;
+    if (window_height < 1 || window_width < 1 || stride_height < 0 || stride_width < 0)
+      return reasons::pooling_needs_positive_settings;
+    if (in.rank() != 3) return reasons::pooling_takes_height_width_channels;
+    if (!vertical(in).fits() || !horizontal(in).fits()) return reasons::pooling_window_is_larger_than_the_image_pool_less_often;
     return shape{vertical(in).out(), horizontal(in).out(), in[2]};
   }
 };

@@ -5,27 +5,29 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason reshape_must_keep_the_number_of_elements{"reshape must keep the number of elements"};
 inline constexpr reason reshape_takes_one_to_four_extents{"reshape takes one to four extents"};
 inline constexpr reason reshape_extents_must_be_positive{
     "the extents of reshape must be at least 1; one of them may be -1 and is then computed"};
+}  // namespace reasons
 
 namespace detail {
 /// One of the extents may be -1, and is computed.
 constexpr expected_shape reshaped(shape in, std::span<const int> extents) {
-  if (extents.empty() || extents.size() > 4) return reshape_takes_one_to_four_extents;
+  if (extents.empty() || extents.size() > 4) return reasons::reshape_takes_one_to_four_extents;
   shape out;
   int open = -1, known = 1;
   for (int i = 0; i < int(extents.size()); ++i) {
     out[i] = extents[std::size_t(i)];
-    if (out[i] == 0 || out[i] < -1 || (out[i] == -1 && open >= 0)) return reshape_extents_must_be_positive;
+    if (out[i] == 0 || out[i] < -1 || (out[i] == -1 && open >= 0)) return reasons::reshape_extents_must_be_positive;
     if (out[i] == -1)
       open = i;
     else
       known *= out[i];
   }
   if (open >= 0) out[open] = in.size() % known == 0 ? in.size() / known : 1;
-  if (out.size() != in.size()) return {reshape_must_keep_the_number_of_elements, shape{out.size()}};
+  if (out.size() != in.size()) return {reasons::reshape_must_keep_the_number_of_elements, shape{out.size()}};
   return out;
 }
 }  // namespace detail

@@ -4,12 +4,14 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason residual_keeps_height_and_width_use_same_padding{
     "the layers of residual keep height and width: use same_padding and stride 1, or add with a conv2d<..., 1, stride<...>> "
     "branch"};
 inline constexpr reason residual_keeps_the_channels_or_use_add_with_a_branch_of_conv2d_1x1{
     "the layers of residual keep the number of channels: else write add<branch<layers...>, branch<conv2d<channels, 1>>>"};
 inline constexpr reason residual_keeps_the_shape{"the layers of residual keep the shape of their input, to which they are added"};
+}  // namespace reasons
 
 /// Items... plus their input (He et al., "Deep residual learning", 2016): add<branch<Items...>, branch<>>.
 template <class... Items>
@@ -21,9 +23,10 @@ struct residual {
 
   /// The reason why the shape of the items differs from that of their input.
   static constexpr const reason& why(shape made, shape input) {
-    if (made.rank() != 3 || input.rank() != 3) return residual_keeps_the_shape;
-    return made[0] != input[0] || made[1] != input[1] ? residual_keeps_height_and_width_use_same_padding
-                                                      : residual_keeps_the_channels_or_use_add_with_a_branch_of_conv2d_1x1;
+    if (made.rank() != 3 || input.rank() != 3) return reasons::residual_keeps_the_shape;
+    return made[0] != input[0] || made[1] != input[1]
+               ? reasons::residual_keeps_height_and_width_use_same_padding
+               : reasons::residual_keeps_the_channels_or_use_add_with_a_branch_of_conv2d_1x1;
   }
 };
 

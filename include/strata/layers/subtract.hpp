@@ -5,15 +5,17 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason subtract_takes_branches_of_equal_shape{"subtract takes branches of the same shape"};
 inline constexpr reason subtract_takes_two_branches{"subtract takes exactly two branches"};
+}  // namespace reasons
 
 /// y = x[0] - x[1]
-struct difference_of_branches : elementwise_join_base<subtract_takes_branches_of_equal_shape> {
+struct difference_of_branches : elementwise_join_base<reasons::subtract_takes_branches_of_equal_shape> {
   static constexpr auto name = "subtract";
 
   static constexpr expected_shape output_shape(std::span<const shape> in) {
-    if (in.size() != 2) return subtract_takes_two_branches;
+    if (in.size() != 2) return reasons::subtract_takes_two_branches;
     return elementwise_join_base::output_shape(in);
   }
   template <class T, class V>

@@ -4,17 +4,19 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason up_sampling2d_takes_height_width_channels{
     "up_sampling2d takes (height, width, channels): put it before flatten, or reshape<H, W, C> first"};
 inline constexpr reason up_sampling2d_size_must_be_at_least_1{"the size of up_sampling2d must be at least 1"};
+}  // namespace reasons
 
 struct up_sampling_settings {
   int sampling_height, sampling_width;
   bool bilinear = false;
 
   constexpr expected_shape output_shape(shape in) const {
-    if (sampling_height < 1 || sampling_width < 1) return up_sampling2d_size_must_be_at_least_1;
-    if (in.rank() != 3) return up_sampling2d_takes_height_width_channels;
+    if (sampling_height < 1 || sampling_width < 1) return reasons::up_sampling2d_size_must_be_at_least_1;
+    if (in.rank() != 3) return reasons::up_sampling2d_takes_height_width_channels;
     return shape{in[0] * sampling_height, in[1] * sampling_width, in[2]};
   }
 };

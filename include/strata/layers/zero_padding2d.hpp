@@ -5,17 +5,19 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason zero_padding2d_takes_height_width_channels{"zero_padding2d takes (height, width, channels)"};
 inline constexpr reason zero_padding2d_must_not_be_negative{"the numbers of zero_padding2d must be at least 0"};
 inline constexpr reason zero_padding2d_takes_one_two_or_four_numbers{
     "zero_padding2d takes one number, or <vertical, horizontal>, or <top, bottom, left, right>"};
+}  // namespace reasons
 
 struct padding_settings {
   int top, bottom, left, right;
 
   constexpr expected_shape output_shape(shape in) const {
-    if (top < 0 || bottom < 0 || left < 0 || right < 0) return zero_padding2d_must_not_be_negative;
-    if (in.rank() != 3) return zero_padding2d_takes_height_width_channels;
+    if (top < 0 || bottom < 0 || left < 0 || right < 0) return reasons::zero_padding2d_must_not_be_negative;
+    if (in.rank() != 3) return reasons::zero_padding2d_takes_height_width_channels;
     return shape{top + in[0] + bottom, left + in[1] + right, in[2]};
   }
 };
@@ -38,7 +40,7 @@ constexpr auto padding_operation() {
   else if constexpr (n == 4)
     return zero_padding<padding_settings{.top = p[0], .bottom = p[1], .left = p[2], .right = p[3]}>{};
   else
-    return refused<zero_padding2d_takes_one_two_or_four_numbers>{};
+    return refused<reasons::zero_padding2d_takes_one_two_or_four_numbers>{};
 }
 }  // namespace detail
 

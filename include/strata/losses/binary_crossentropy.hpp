@@ -27,7 +27,7 @@ struct binary_crossentropy : layer_options<binary_crossentropy_settings, Options
   static constexpr double smoothing = settings.label_smoothing.value();
 
   static constexpr expected_shape output_shape(shape in) {
-    if (smoothing < 0 || smoothing > 1) return label_smoothing_must_be_from_0_to_1;
+    if (smoothing < 0 || smoothing > 1) return reasons::label_smoothing_must_be_from_0_to_1;
     return in;
   }
 

@@ -7,16 +7,18 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason crossentropy_takes_a_rank_1_shape_of_classes{
     "crossentropy takes a rank-1 shape, one prediction per class: end the network with dense<classes, softmax>"};
 inline constexpr reason crossentropy_needs_at_least_2_classes_with_one_output_use_binary_crossentropy{
     "crossentropy needs at least 2 classes: with one output, use binary_crossentropy"};
+}  // namespace reasons
 
 namespace detail {
 
 constexpr expected_shape shape_of_classes(shape in) {
-  if (in.rank() != 1) return crossentropy_takes_a_rank_1_shape_of_classes;
-  if (in[0] < 2) return crossentropy_needs_at_least_2_classes_with_one_output_use_binary_crossentropy;
+  if (in.rank() != 1) return reasons::crossentropy_takes_a_rank_1_shape_of_classes;
+  if (in[0] < 2) return reasons::crossentropy_needs_at_least_2_classes_with_one_output_use_binary_crossentropy;
   return in;
 }
 

@@ -34,16 +34,18 @@ struct apply_class_balancing {
   }
 };
 
+namespace reasons {
 inline constexpr reason focal_gamma_must_be_at_least_0{"the exponent of focal_gamma must be at least 0"};
 inline constexpr reason focal_alpha_must_be_from_0_to_1{"the weight of focal_alpha must be at least 0 and at most 1"};
+}  // namespace reasons
 
 namespace detail {
 /// The shape of the predictions, or a refusal if the settings are invalid.
 template <class Settings>
 constexpr expected_shape shape_for_focal(const Settings& s, expected_shape in) {
-  if (s.label_smoothing.value() < 0 || s.label_smoothing.value() > 1) return label_smoothing_must_be_from_0_to_1;
-  if (s.gamma.value() < 0) return focal_gamma_must_be_at_least_0;
-  if (s.alpha.value() < 0 || s.alpha.value() > 1) return focal_alpha_must_be_from_0_to_1;
+  if (s.label_smoothing.value() < 0 || s.label_smoothing.value() > 1) return reasons::label_smoothing_must_be_from_0_to_1;
+  if (s.gamma.value() < 0) return reasons::focal_gamma_must_be_at_least_0;
+  if (s.alpha.value() < 0 || s.alpha.value() > 1) return reasons::focal_alpha_must_be_from_0_to_1;
   return in;
 }
 

@@ -9,7 +9,9 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason huber_delta_must_be_positive{"the delta of huber must be greater than 0"};
+}  // namespace reasons
 
 /// Mean over the elements of e^2 / 2 where |e| <= Delta, else Delta |e| - Delta^2 / 2, with e = prediction - truth (Huber 1964).
 /// https://keras.io/api/losses/regression_losses/#huber-class
@@ -21,7 +23,7 @@ struct huber : detail::measured<huber<Delta>> {
   static constexpr double delta = Delta.value();
 
   static constexpr expected_shape output_shape(shape in) {
-    if (delta <= 0) return huber_delta_must_be_positive;
+    if (delta <= 0) return reasons::huber_delta_must_be_positive;
     return in;
   }
 

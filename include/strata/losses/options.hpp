@@ -23,6 +23,8 @@ struct label_smoothing {
   }
 };
 
+namespace reasons {
 inline constexpr reason label_smoothing_must_be_from_0_to_1{"the amount of label_smoothing must be at least 0 and at most 1"};
+}  // namespace reasons
 
 }  // namespace strata

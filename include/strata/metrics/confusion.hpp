@@ -17,8 +17,10 @@ struct confusion_settings {
   }
 };
 
+namespace reasons {
 inline constexpr reason class_id_must_be_less_than_the_number_of_predictions{
     "class_id must be less than the number of predictions of a sample"};
+}  // namespace reasons
 
 namespace detail {
 enum class confusion { true_positive, false_positive, true_negative, false_negative };
@@ -28,7 +30,8 @@ template <class Metric, std::size_t Sums, class... Options>
 struct of_confusion : metric_options<confusion_settings, Options...> {
   static constexpr std::size_t sums(int) { return Sums; }
   static constexpr const reason* refusal(int predictions) {
-    return predictions > of_confusion::settings.class_id ? nullptr : &class_id_must_be_less_than_the_number_of_predictions;
+    return predictions > of_confusion::settings.class_id ? nullptr
+                                                         : &reasons::class_id_must_be_less_than_the_number_of_predictions;
   }
 
   template <class T, class Truth>

@@ -8,11 +8,13 @@ namespace strata {
 template <class Device, class Why>
 struct missing_device;
 
+namespace reasons {
 inline constexpr reason the_strategy_has_no_such_device_give_placed_more_thread_groups_or_gpus{
     "the network places layers on a device that the strategy does not have: give the trainer placed{thread_groups<N>{}}, or "
     "placed{gpu(0), gpu(1)} with as many GPUs"};
 inline constexpr reason the_strategy_has_one_device_use_placed_or_leave_out_on{
     "the network places layers on several devices, and the strategy has one: use placed{thread_groups<N>{}}, or leave out `on`"};
+}  // namespace reasons
 
 namespace detail {
 template <int N>

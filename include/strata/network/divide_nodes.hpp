@@ -10,6 +10,7 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason only_dense_conv2d_without_groups_and_embedding_can_be_divided{
     "only dense layers, conv2d without groups and embedding can be divided"};
 inline constexpr reason only_dense_and_embedding_can_be_divided_by_rows{"only dense layers and embedding can be divided by_rows"};
@@ -21,6 +22,7 @@ inline constexpr reason by_classes_divides_the_dense_layer_that_ends_a_network_a
     "by_classes divides the dense layer that ends a network, alone or with softmax"};
 inline constexpr reason by_classes_the_number_of_ranks_divides_the_number_of_classes{
     "by_classes, the number of ranks divides the number of classes"};
+}  // namespace reasons
 
 namespace detail {
 struct node_division {
@@ -113,18 +115,18 @@ constexpr network_division<N> divide_nodes(const tape<N>& t, const node_divisibi
       bool layer_can = false;
       for (int k = 0; k < N; ++k)
         layer_can = layer_can || (t.nodes[k].layer_number == t.nodes[i].layer_number && can[k].columns > 0);
-      if (!layer_can) refuse(i, only_dense_conv2d_without_groups_and_embedding_can_be_divided);
+      if (!layer_can) refuse(i, reasons::only_dense_conv2d_without_groups_and_embedding_can_be_divided);
       continue;
     }
     const bool by_rows = how == division_kind::rows, by_classes = how == division_kind::classes;
     if (by_classes && !(can[i].by_classes && makes_logits(t, i)))
-      refuse(i, by_classes_divides_the_dense_layer_that_ends_a_network_alone_or_with_softmax);
-    if (by_rows && !can[i].by_rows) refuse(i, only_dense_and_embedding_can_be_divided_by_rows);
+      refuse(i, reasons::by_classes_divides_the_dense_layer_that_ends_a_network_alone_or_with_softmax);
+    if (by_rows && !can[i].by_rows) refuse(i, reasons::only_dense_and_embedding_can_be_divided_by_rows);
     if (!by_rows && can[i].columns % ranks != 0)
-      refuse(i, by_classes ? by_classes_the_number_of_ranks_divides_the_number_of_classes
-                           : by_columns_the_number_of_ranks_divides_the_units_filters_or_width);
+      refuse(i, by_classes ? reasons::by_classes_the_number_of_ranks_divides_the_number_of_classes
+                           : reasons::by_columns_the_number_of_ranks_divides_the_units_filters_or_width);
     if (by_rows && !t.nodes[i].operation->traits.looks_up && t.in(i).last() % ranks != 0)
-      refuse(i, by_rows_the_number_of_ranks_divides_the_number_of_inputs);
+      refuse(i, reasons::by_rows_the_number_of_ranks_divides_the_number_of_inputs);
     d.nodes[i].how = how;
   }
   for (int r = Rules - 1; r >= 0; --r)

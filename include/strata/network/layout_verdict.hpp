@@ -16,6 +16,7 @@ template <class Layer, class Among, class Why>
 struct layer_cannot_be_divided;
 template <int Ranks>
 struct among_ranks;
+namespace reasons {
 inline constexpr reason after_the_number_of_ranks_comes_a_layout_map_of_rules_such_as_rule_of_a_name_and_by_columns{
     "after the number of ranks comes a layout_map of rules: tensor_parallel<2, layout_map<rule<\"dense*\", by_columns>>>{}"};
 inline constexpr reason a_layout_map_has_rules_such_as_rule_of_a_name_and_by_columns{
@@ -24,6 +25,7 @@ inline constexpr reason a_layer_is_divided_by_columns_by_rows_or_by_classes{
     "a layer is divided by_columns, by_rows or by_classes: rule<\"dense*\", by_columns>"};
 inline constexpr reason no_layer_has_such_a_name_or_type_or_an_earlier_rule_matches_it{
     "no layer has such a name or type, or an earlier rule matches it"};
+}  // namespace reasons
 
 namespace detail {
 template <class T>
@@ -32,8 +34,8 @@ concept division_rule = requires { typename T::how; } && division_kind_of<typena
 /// no_complaint, or the first diagnostic about the rules.
 template <class Network, class Map, int Ranks>
 struct layout_verdict {
-  using type =
-      wrong_argument<Map, because<after_the_number_of_ranks_comes_a_layout_map_of_rules_such_as_rule_of_a_name_and_by_columns>>;
+  using type = wrong_argument<
+      Map, because<reasons::after_the_number_of_ranks_comes_a_layout_map_of_rules_such_as_rule_of_a_name_and_by_columns>>;
 };
 template <class Network, class... Rules, int Ranks>
 struct layout_verdict<Network, layout_map<Rules...>, Ranks> {
@@ -44,10 +46,9 @@ struct layout_verdict<Network, layout_map<Rules...>, Ranks> {
     return first;
   }();
   using rule = at_t<wrong, type_list<Rules...>>;
-  using type =
-      wrong_argument<rule,
-                     because<(requires { typename rule::how; } ? a_layer_is_divided_by_columns_by_rows_or_by_classes
-                                                               : a_layout_map_has_rules_such_as_rule_of_a_name_and_by_columns)>>;
+  using type = wrong_argument<
+      rule, because<(requires { typename rule::how; } ? reasons::a_layer_is_divided_by_columns_by_rows_or_by_classes
+                                                      : reasons::a_layout_map_has_rules_such_as_rule_of_a_name_and_by_columns)>>;
 };
 template <class Network, class... Rules, int Ranks>
   requires(division_rule<Rules> && ...)
@@ -58,7 +59,7 @@ struct layout_verdict<Network, layout_map<Rules...>, Ranks> {
     if constexpr (division.unused_rule >= 0)
       return std::type_identity<
           rule_decides_nothing<at_rule<division.unused_rule>, at_t<division.unused_rule, type_list<Rules...>>,
-                               because<no_layer_has_such_a_name_or_type_or_an_earlier_rule_matches_it>>>{};
+                               because<reasons::no_layer_has_such_a_name_or_type_or_an_earlier_rule_matches_it>>>{};
     else if constexpr (division.bad_node >= 0)
       return std::type_identity<
           layer_cannot_be_divided<by_layer<typename at_t<division.bad_node, node_types_of<typename Network::items>>::layer>,

@@ -12,6 +12,7 @@ struct the_loss_is;
 template <class End, class Loss, class Why>
 struct prediction_mismatch;
 
+namespace reasons {
 inline constexpr reason the_loss_takes_probabilities_end_with_softmax_or_write_from_logits_or_allow_it_by_activation_linear{
     "the loss takes probabilities of classes: end with softmax, give the loss the option from_logits, or put activation<linear> "
     "last if the predictions are right as they are"};
@@ -23,6 +24,7 @@ inline constexpr reason from_logits_applies_the_activation_again_leave_out_eithe
     "activation<linear> last if it should be applied twice"};
 inline constexpr reason softmax_of_one_unit_is_always_1_use_sigmoid_or_allow_it_by_activation_linear{
     "the softmax of one unit is always 1: use sigmoid, or put activation<linear> last if it should be so"};
+}  // namespace reasons
 
 namespace detail {
 /// The reason why a loss does not fit the predictions of a network; null if no problem is known.
@@ -42,13 +44,15 @@ constexpr range_complaint complaint_about_range(const tape<N>& t) {
     const value_range made = t.nodes[last].operation->traits.makes, taken = t.nodes[ends.losses[k]].operation->traits.takes;
     const bool probabilities = made == value_range::from_0_to_1 || made == value_range::distribution;
     if (made == value_range::distribution && t.nodes[last].out.last() == 1)
-      return {last, &softmax_of_one_unit_is_always_1_use_sigmoid_or_allow_it_by_activation_linear};
+      return {last, &reasons::softmax_of_one_unit_is_always_1_use_sigmoid_or_allow_it_by_activation_linear};
     if (made == value_range::real && taken == value_range::distribution)
-      return {last, &the_loss_takes_probabilities_end_with_softmax_or_write_from_logits_or_allow_it_by_activation_linear};
+      return {last,
+              &reasons::the_loss_takes_probabilities_end_with_softmax_or_write_from_logits_or_allow_it_by_activation_linear};
     if (made == value_range::real && taken == value_range::from_0_to_1)
-      return {last, &the_loss_takes_probabilities_end_with_sigmoid_or_write_from_logits_or_allow_it_by_activation_linear};
+      return {last,
+              &reasons::the_loss_takes_probabilities_end_with_sigmoid_or_write_from_logits_or_allow_it_by_activation_linear};
     if (probabilities && taken == value_range::real)
-      return {last, &from_logits_applies_the_activation_again_leave_out_either_or_allow_it_by_activation_linear};
+      return {last, &reasons::from_logits_applies_the_activation_again_leave_out_either_or_allow_it_by_activation_linear};
   }
   return {};
 }

@@ -100,9 +100,11 @@ constexpr tape_ends ends_of(const tape<N>& t) {
 }  // namespace detail
 
 static_assert(max_inputs == 8, "the next sentence says so");
+namespace reasons {
 inline constexpr reason a_join_takes_at_most_8_branches{"a join takes at most 8 branches: nest joins"};
 inline constexpr reason embedding_takes_the_row_indices_of_the_batch{
     "embedding takes the row indices of the batch: only flatten, reshape and one columns may stand between it and input"};
+}  // namespace reasons
 
 namespace detail {
 
@@ -140,7 +142,7 @@ struct recorder {
     n.layer_number = layers;
     shape in[max_inputs] = {};
     if (inputs.size() > std::size_t(max_inputs)) {
-      *failed = {id, &a_join_takes_at_most_8_branches, nodes[inputs[0]].out, here, false};
+      *failed = {id, &reasons::a_join_takes_at_most_8_branches, nodes[inputs[0]].out, here, false};
       return id;
     }
     for (int i : inputs) {
@@ -159,7 +161,7 @@ struct recorder {
     if (out.refused)
       *failed = {id, out.why, received, here, false, n.arity > 1 ? in[0] : out.value};
     else if (operation.traits.looks_up && !input_of_node(nodes, n.input[0]).exists())
-      *failed = {id, &embedding_takes_the_row_indices_of_the_batch, received, here, false};
+      *failed = {id, &reasons::embedding_takes_the_row_indices_of_the_batch, received, here, false};
     return id;
   }
 };
@@ -173,6 +175,7 @@ struct node_type {
   using layer = Layer;
 };
 
+namespace reasons {
 inline constexpr reason items_of_a_network_are_layers{
     "an item of a network is a layer, a branch of layers, or a join of branches such as add or concat"};
 inline constexpr reason layers_have_a_name{"a layer has a static member name"};
@@ -184,6 +187,7 @@ inline constexpr reason an_inner_network_receives_the_shape_of_its_input{
 
 inline constexpr reason on_takes_a_device_numbered_from_0_such_as_device_0_and_layers{
     "on takes a device, numbered from 0, and layers: on<device<0>, dense<64, relu>>"};
+}  // namespace reasons
 
 template <class... Items>
 struct sequential;
@@ -198,17 +202,17 @@ inline constexpr bool is_on<on<Device, Items...>> = true;
 template <class Item>
 constexpr const reason& why_no_layer() {
   if constexpr (!has_parameters_in_an_array<Item>)
-    return operations_have_parameters_in_a_std_array;
+    return reasons::operations_have_parameters_in_a_std_array;
   else if constexpr (named<Item>)
-    return layers_have_operations_and_operations_have_output_shape;
+    return reasons::layers_have_operations_and_operations_have_output_shape;
   else if constexpr (requires { typename Item::operations; })
-    return layers_have_a_name;
+    return reasons::layers_have_a_name;
   else if constexpr (requires(shape in) { Item::output_shape(in); })
-    return operations_have_a_name;
+    return reasons::operations_have_a_name;
   else if constexpr (is_on<Item>)
-    return on_takes_a_device_numbered_from_0_such_as_device_0_and_layers;
+    return reasons::on_takes_a_device_numbered_from_0_such_as_device_0_and_layers;
   else
-    return items_of_a_network_are_layers;
+    return reasons::items_of_a_network_are_layers;
 }
 
 /// The translation of an item of a network into nodes of the tape: `types`, a list of node_type, and `record`, which appends the
@@ -243,7 +247,8 @@ struct structure<input<Extents...>> {
   using types = type_list<node_type<input<Extents...>, input<Extents...>>>;
   static constexpr int record(recorder& r, int in) {
     if (r.size > 0)
-      return r.add(info_of<refused<input_stands_first_and_once>>, info_of_layer<input<Extents...>>, std::span<const int>(&in, 1));
+      return r.add(info_of<refused<reasons::input_stands_first_and_once>>, info_of_layer<input<Extents...>>,
+                   std::span<const int>(&in, 1));
     const int batch = r.add(info_of<input<Extents...>>, info_of_layer<input<Extents...>>, {});
     ++r.layers;
     return batch;
@@ -316,7 +321,8 @@ struct structure<sequential<input<Extents...>, Items...>> {
 
   static constexpr int record(recorder& r, int in) {
     if (r.failed->node < 0 && r.nodes[in].out != shape{Extents...})
-      *r.failed = {r.size, &an_inner_network_receives_the_shape_of_its_input, r.nodes[in].out, r.here, false, shape{Extents...}};
+      *r.failed = {r.size,           &reasons::an_inner_network_receives_the_shape_of_its_input, r.nodes[in].out, r.here, false,
+                   shape{Extents...}};
     return record_row<1, Items...>(r, in);
   }
 };

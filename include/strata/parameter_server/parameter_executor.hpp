@@ -23,8 +23,10 @@ namespace strata {
 template <class Where, class Layer, class Why>
 struct not_for_parameter_servers;
 
+namespace reasons {
 inline constexpr reason no_worker_sees_the_whole_batch_use_mirrored_or_multi_worker_mirrored{
     "workers of a parameter server exchange no statistics: use mirrored or multi_worker_mirrored, or layer_norm"};
+}  // namespace reasons
 
 namespace detail {
 /// The first node that needs statistics of the whole batch while it trains; -1: none.
@@ -38,7 +40,7 @@ constexpr int first_whole_batch_node(const tape<N>& t) {
 template <class Items, int Node = first_whole_batch_node(tape_of<Items>)>
 struct parameter_server_verdict {
   using type = not_for_parameter_servers<at_node<Node>, by_layer<typename at_t<Node, node_types_of<Items>>::layer>,
-                                         because<no_worker_sees_the_whole_batch_use_mirrored_or_multi_worker_mirrored>>;
+                                         because<reasons::no_worker_sees_the_whole_batch_use_mirrored_or_multi_worker_mirrored>>;
 };
 template <class Items>
 struct parameter_server_verdict<Items, -1> {

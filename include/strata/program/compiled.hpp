@@ -17,12 +17,14 @@ template <int Node>
 struct at_node;
 template <class Where, class Who, class What, class Backend, class... Why>
 struct missing_kernel;
+namespace reasons {
 inline constexpr reason an_activation_has_value_derivative_uses_input_and_uses_output_or_a_kernel_of_its_own{
     "an activation has the static members value, derivative, uses_input and uses_output, or a kernel of its own"};
 inline constexpr reason a_kernel_has_static_forward_and_backward_of_const_operands{
     "a kernel has forward(const operands<T>&) and backward(const operands<T>&), which are static and return nothing"};
 inline constexpr reason an_element_wise_join_has_value_and_gradients_or_a_kernel_of_its_own{
     "an element-wise join has the static members value and gradients, or a kernel of its own"};
+}  // namespace reasons
 
 namespace detail {
 /// computed_operation_t of a node, whose shape is looked up only where the operation is a case of another one.
@@ -296,11 +298,11 @@ struct backend_verdict {
 template <class Operation, bool HasOne>
 constexpr auto what_makes_a_kernel() {
   if constexpr (HasOne)
-    return type_list<because<a_kernel_has_static_forward_and_backward_of_const_operands>>{};
+    return type_list<because<reasons::a_kernel_has_static_forward_and_backward_of_const_operands>>{};
   else if constexpr (requires { typename Operation::is_activation; })
-    return type_list<because<an_activation_has_value_derivative_uses_input_and_uses_output_or_a_kernel_of_its_own>>{};
+    return type_list<because<reasons::an_activation_has_value_derivative_uses_input_and_uses_output_or_a_kernel_of_its_own>>{};
   else if constexpr (requires { requires Operation::is_elementwise_join; })
-    return type_list<because<an_element_wise_join_has_value_and_gradients_or_a_kernel_of_its_own>>{};
+    return type_list<because<reasons::an_element_wise_join_has_value_and_gradients_or_a_kernel_of_its_own>>{};
   else
     return type_list<>{};
 }

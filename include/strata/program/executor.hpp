@@ -60,6 +60,7 @@ struct executor_defaults {
   static void launch_together(long) {}
 };
 
+namespace reasons {
 inline constexpr reason executors_have_prepare_of_a_batch_size_and_a_purpose;
 inline constexpr reason executors_have_train_step_which_returns_metric_sums;
 inline constexpr reason executors_have_finish_which_returns_metric_sums;
@@ -70,6 +71,7 @@ inline constexpr reason executors_have_parameters_changed;
 inline constexpr reason executors_have_optimizer_step_and_learning_rate_as_counted_optimizer_has;
 inline constexpr reason executors_have_a_group_such_as_a_solo_group;
 inline constexpr reason executors_have_what_executor_defaults_has;
+}  // namespace reasons
 
 namespace detail {
 template <class E, class Program>
@@ -77,40 +79,40 @@ auto requirements_of_executor() {
   using T = typename Program::value_type;
   using sums = metric_sums<Program>;
   if constexpr (!requires(E e) { e.prepare(64, purpose::training); })
-    return lacks<E, executors_have_prepare_of_a_batch_size_and_a_purpose>{};
+    return lacks<E, reasons::executors_have_prepare_of_a_batch_size_and_a_purpose>{};
   else if constexpr (!requires(E e, const samples<T>& batch) {
                        { e.train_step(batch) } -> std::convertible_to<step_result<Program>>;
                      })
-    return lacks<E, executors_have_train_step_which_returns_metric_sums>{};
+    return lacks<E, reasons::executors_have_train_step_which_returns_metric_sums>{};
   else if constexpr (!requires(E e) {
                        { e.finish() } -> std::same_as<sums>;
                      })
-    return lacks<E, executors_have_finish_which_returns_metric_sums>{};
+    return lacks<E, reasons::executors_have_finish_which_returns_metric_sums>{};
   else if constexpr (!requires(E e, const samples<T>& batch) {
                        { e.evaluate_step(batch) } -> std::same_as<sums>;
                      })
-    return lacks<E, executors_have_evaluate_step_which_returns_metric_sums>{};
+    return lacks<E, reasons::executors_have_evaluate_step_which_returns_metric_sums>{};
   else if constexpr (!requires(E e, const samples<T>& batch, const output_rows<T>& out) { e.predict(batch, out); })
-    return lacks<E, executors_have_predict_of_a_batch_and_its_outputs>{};
+    return lacks<E, reasons::executors_have_predict_of_a_batch_and_its_outputs>{};
   else if constexpr (!requires(E e, const E& k) {
                        { e.parameters() } -> std::same_as<std::span<T>>;
                        { k.parameters() } -> std::same_as<std::span<const T>>;
                      })
-    return lacks<E, executors_have_parameters_as_a_span_and_a_const_span>{};
+    return lacks<E, reasons::executors_have_parameters_as_a_span_and_a_const_span>{};
   else if constexpr (!requires(E e) { e.parameters_changed(); })
-    return lacks<E, executors_have_parameters_changed>{};
+    return lacks<E, reasons::executors_have_parameters_changed>{};
   else if constexpr (!requires(E e, const E& k) {
                        { k.optimizer() } -> std::same_as<const typename Program::optimizer&>;
                        { k.step() } -> std::same_as<long>;
                        { k.learning_rate() } -> std::same_as<double>;
                        e.set_learning_rate(0.1);
                      })
-    return lacks<E, executors_have_optimizer_step_and_learning_rate_as_counted_optimizer_has>{};
+    return lacks<E, reasons::executors_have_optimizer_step_and_learning_rate_as_counted_optimizer_has>{};
   else if constexpr (!requires(E e, const E& k) {
                        e.group();
                        { k.group().is_chief() } -> std::same_as<bool>;
                      })
-    return lacks<E, executors_have_a_group_such_as_a_solo_group>{};
+    return lacks<E, reasons::executors_have_a_group_such_as_a_solo_group>{};
   else if constexpr (!elastic_group<std::remove_cvref_t<decltype(std::declval<E&>().group())>>)
     return process_group_verdict<std::remove_cvref_t<decltype(std::declval<E&>().group())>>{};
   else if constexpr (!requires(E e, const E& k, kernel_observer* observer) {
@@ -123,7 +125,7 @@ auto requirements_of_executor() {
                        { k.communicating() } -> std::same_as<double>;
                        { k.waiting() } -> std::same_as<double>;
                      })
-    return lacks<E, executors_have_what_executor_defaults_has>{};
+    return lacks<E, reasons::executors_have_what_executor_defaults_has>{};
   else
     return no_complaint{};
 }

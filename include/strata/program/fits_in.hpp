@@ -41,6 +41,7 @@ template <class Budget, class Needed, class Why>
 struct activations_do_not_fit;
 template <class Budget, class Why>
 struct activations_cannot_be_computed_again;
+namespace reasons {
 inline constexpr reason batch_norm_needs_the_activations_of_all_samples_at_once_use_layer_norm_or_no_budget{
     "batch_norm needs the activations of all samples at once: use layer_norm, or train without a budget"};
 inline constexpr reason a_GPU_computes_all_samples_of_a_batch_at_once_take_smaller_batches{
@@ -48,6 +49,7 @@ inline constexpr reason a_GPU_computes_all_samples_of_a_batch_at_once_take_small
     "batches, and one_device{gpu(0)}"};
 inline constexpr reason so_much_is_needed_for_one_sample_even_if_all_that_can_be_is_computed_again{
     "so much is needed for one sample, even if all that can be is computed again"};
+}  // namespace reasons
 
 namespace detail {
 /// The bytes of activations that a thread needs at most, for micro-batches of `samples` samples.
@@ -122,13 +124,13 @@ struct backend_verdict<Program, Backend> {
     using needed = at_least_bytes<found.needed>;
     if constexpr (!is_on_host)
       return std::type_identity<activations_cannot_be_computed_again<
-          budget, because<a_GPU_computes_all_samples_of_a_batch_at_once_take_smaller_batches>>>{};
+          budget, because<reasons::a_GPU_computes_all_samples_of_a_batch_at_once_take_smaller_batches>>>{};
     else if constexpr (has_statistics)
       return std::type_identity<activations_cannot_be_computed_again<
-          budget, because<batch_norm_needs_the_activations_of_all_samples_at_once_use_layer_norm_or_no_budget>>>{};
+          budget, because<reasons::batch_norm_needs_the_activations_of_all_samples_at_once_use_layer_norm_or_no_budget>>>{};
     else if constexpr (found.pieces == 0)
       return std::type_identity<activations_do_not_fit<
-          budget, needed, because<so_much_is_needed_for_one_sample_even_if_all_that_can_be_is_computed_again>>>{};
+          budget, needed, because<reasons::so_much_is_needed_for_one_sample_even_if_all_that_can_be_is_computed_again>>>{};
     else
       return std::type_identity<no_complaint>{};
   }

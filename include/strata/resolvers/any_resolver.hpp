@@ -12,7 +12,7 @@ class any_resolver {
   std::function<cluster()> resolve_;
 
  public:
-  template <class Why = detail::because<a_resolver_such_as_tf_config_comes_first_and_returns_a_cluster_when_called>>
+  template <class Why = detail::because<reasons::a_resolver_such_as_tf_config_comes_first_and_returns_a_cluster_when_called>>
   any_resolver() {
     static_assert(sizeof(detail::diagnosed<wrong_argument<detail::nothing, Why>>()));
   }

@@ -205,18 +205,20 @@ class cluster {
   }
 };
 
+namespace reasons {
 inline constexpr reason resolvers_are_copyable;
 inline constexpr reason a_resolver_such_as_tf_config_comes_first_and_returns_a_cluster_when_called;
+}  // namespace reasons
 
 namespace detail {
 template <class R>
 auto requirements_of_resolver() {
   if constexpr (!std::copy_constructible<R>)
-    return lacks<R, resolvers_are_copyable>{};
+    return lacks<R, reasons::resolvers_are_copyable>{};
   else if constexpr (!requires(R& resolve) {
                        { resolve() } -> std::same_as<cluster>;
                      })
-    return lacks<R, a_resolver_such_as_tf_config_comes_first_and_returns_a_cluster_when_called>{};
+    return lacks<R, reasons::a_resolver_such_as_tf_config_comes_first_and_returns_a_cluster_when_called>{};
   else
     return no_complaint{};
 }

@@ -18,9 +18,11 @@ struct data_parallel;  // distribute/mesh.hpp
 template <class Program, class Backend, communicator C, int Groups>
 class stage_executor;  // synchronous/stage_executor.hpp
 
+namespace reasons {
 inline constexpr reason data_parallel_has_at_least_one_group;
 inline constexpr reason the_ranks_of_a_mesh_compute_on_the_cpu{
     "the ranks of a mesh compute on the CPU: write pipeline in place of gpu_pipeline, or gpu_pipeline without a mesh"};
+}  // namespace reasons
 
 /// A division of a network: `Groups` groups, which divide batches by leaves, of the places of Split, each of which computes some
 /// stages. `in_threads` is its executor where each place is a thread, `executor` where each is a process.
@@ -65,9 +67,10 @@ struct pipelines {
     static auto sentence() {
       using of_split = typename Split::template verdict<Program>;
       if constexpr (Groups < 1)
-        return std::type_identity<wrong_argument<data_parallel<Groups>, detail::because<data_parallel_has_at_least_one_group>>>{};
+        return std::type_identity<
+            wrong_argument<data_parallel<Groups>, detail::because<reasons::data_parallel_has_at_least_one_group>>>{};
       else if constexpr (!std::is_same_v<typename engine_options<Backend>::type, compute_options>)
-        return std::type_identity<wrong_argument<Backend, detail::because<the_ranks_of_a_mesh_compute_on_the_cpu>>>{};
+        return std::type_identity<wrong_argument<Backend, detail::because<reasons::the_ranks_of_a_mesh_compute_on_the_cpu>>>{};
       else if constexpr (!std::is_same_v<typename of_split::type, detail::no_complaint>)
         return of_split{};
       else

@@ -16,10 +16,12 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason layers_are_divided_among_at_least_one_rank{"layers are divided among at least one rank"};
 inline constexpr reason fits_in_does_not_go_with_divided_layers_set_a_smaller_micro_batch{
     "a rank that has a part of the layers keeps the activations of a micro-batch: leave out fits_in, and set a smaller "
     "micro_batch"};
+}  // namespace reasons
 
 // The parts of the diagnostics. None is ever defined.
 template <class Loss, class Why>
@@ -28,12 +30,14 @@ template <class Metric, class Why>
 struct metric_cannot_be_divided;
 template <class Optimizer, class Why>
 struct optimizer_cannot_be_divided;
+namespace reasons {
 inline constexpr reason it_keeps_means_of_whole_rows_and_columns_which_no_rank_has{
     "the optimizer keeps means of whole rows and columns, which no rank has: take another one, such as adam or lamb"};
 inline constexpr reason by_classes_the_loss_is_a_categorical_crossentropy_with_from_logits_if_the_network_ends_without_softmax{
     "by_classes, the loss is a categorical crossentropy, with from_logits if the network ends without softmax"};
 inline constexpr reason by_classes_a_metric_has_measure_place_as_accuracy_and_top_k_categorical_accuracy_do{
     "by_classes, a metric has measure_place, as accuracy and top_k_categorical_accuracy do"};
+}  // namespace reasons
 
 namespace detail {
 /// True if a loss compares classes with logits, or with a softmax of them.
@@ -72,10 +76,11 @@ struct classes_verdict {
     else if constexpr (!fits_divided_classes<typename Program::loss, network>())
       return std::type_identity<loss_cannot_be_divided<
           typename Program::loss,
-          because<by_classes_the_loss_is_a_categorical_crossentropy_with_from_logits_if_the_network_ends_without_softmax>>>{};
+          because<reasons::
+                      by_classes_the_loss_is_a_categorical_crossentropy_with_from_logits_if_the_network_ends_without_softmax>>>{};
     else if constexpr (!std::is_void_v<unfit>)
       return std::type_identity<metric_cannot_be_divided<
-          unfit, because<by_classes_a_metric_has_measure_place_as_accuracy_and_top_k_categorical_accuracy_do>>>{};
+          unfit, because<reasons::by_classes_a_metric_has_measure_place_as_accuracy_and_top_k_categorical_accuracy_do>>>{};
     else
       return std::type_identity<no_complaint>{};
   }
@@ -87,17 +92,18 @@ template <class Program, class Map, int Ranks, int Groups, class Backend>
 struct tensor_verdict {
   static auto sentence() {
     if constexpr (Ranks < 1)
-      return std::type_identity<wrong_argument<among_ranks<Ranks>, because<layers_are_divided_among_at_least_one_rank>>>{};
+      return std::type_identity<
+          wrong_argument<among_ranks<Ranks>, because<reasons::layers_are_divided_among_at_least_one_rank>>>{};
     else if constexpr (Groups < 1)
-      return std::type_identity<wrong_argument<data_parallel<Groups>, because<data_parallel_has_at_least_one_group>>>{};
+      return std::type_identity<wrong_argument<data_parallel<Groups>, because<reasons::data_parallel_has_at_least_one_group>>>{};
     else if constexpr (bounds_activations<Backend>)
       return std::type_identity<
-          wrong_argument<Backend, because<fits_in_does_not_go_with_divided_layers_set_a_smaller_micro_batch>>>{};
+          wrong_argument<Backend, because<reasons::fits_in_does_not_go_with_divided_layers_set_a_smaller_micro_batch>>>{};
     else if constexpr (!std::is_same_v<typename layout_verdict<typename Program::network, Map, Ranks>::type, no_complaint>)
       return layout_verdict<typename Program::network, Map, Ranks>{};
     else if constexpr (traits_of_optimizer<typename Program::optimizer>.needs_whole_matrices)
       return std::type_identity<optimizer_cannot_be_divided<
-          typename Program::optimizer, because<it_keeps_means_of_whole_rows_and_columns_which_no_rank_has>>>{};
+          typename Program::optimizer, because<reasons::it_keeps_means_of_whole_rows_and_columns_which_no_rank_has>>>{};
     else
       return classes_verdict<Program, Map, Ranks>{};
   }

@@ -21,9 +21,11 @@ namespace strata {
 template <class Network, class Why>
 struct nothing_to_adapt;
 
+namespace reasons {
 inline constexpr reason adapt_needs_a_normalization_after_input{
     "adapt sets the layers normalization that take the data as they come: put one after input, or after flatten, reshape or "
     "columns"};
+}  // namespace reasons
 
 namespace detail {
 
@@ -85,7 +87,7 @@ constexpr int count_adapting() {
 }
 template <class Network>
 struct adapt_verdict {
-  using type = nothing_to_adapt<Network, because<adapt_needs_a_normalization_after_input>>;
+  using type = nothing_to_adapt<Network, because<reasons::adapt_needs_a_normalization_after_input>>;
 };
 template <class Network>
   requires(count_adapting<Network>() > 0)

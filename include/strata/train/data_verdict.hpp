@@ -33,6 +33,7 @@ struct the_loss_takes_labels;
 template <label_kind Given>
 struct the_data_set_has_labels;
 
+namespace reasons {
 inline constexpr reason input_of_the_network_has_the_shape_of_one_sample{"input<...> has the extents of one sample"};
 inline constexpr reason begin_with_input_of_the_shape_of_the_data_then_flatten{
     "the data have as many numbers in another shape: begin with input<their extents> and flatten"};
@@ -61,6 +62,7 @@ inline constexpr reason x_and_y_are_contiguous_numbers_such_as_a_vector_of_float
 inline constexpr reason data_of_another_shape_get_it_from_data_array_or_data_map_to{
     "the data have as many numbers in another shape: data::array<float, shape{28, 28, 1}>(values) has the network's"};
 inline constexpr reason the_data_must_come_in_batches_put_batch_after_it{"fit and evaluate take batches: data | data::batch<64>"};
+}  // namespace reasons
 
 namespace detail {
 
@@ -74,19 +76,20 @@ struct data_verdict {
   static constexpr shape taken = network::input_shape, yielded = Source::sample_shape, predicted = network::output_shape;
 
   static constexpr const reason& why_other_shape() {
-    if (yielded == shape{1}) return samples_in_a_flat_vector_need_a_shape_write_data_array;
-    if (yielded.size() != taken.size()) return input_of_the_network_has_the_shape_of_one_sample;
-    if (!NeedsLabels) return data_of_another_shape_get_it_from_data_array_or_data_map_to;  // the network is trained already
-    return taken.rank() == 1 ? begin_with_input_of_the_shape_of_the_data_then_flatten
-                             : begin_with_input_of_the_shape_of_the_data_then_reshape;
+    if (yielded == shape{1}) return reasons::samples_in_a_flat_vector_need_a_shape_write_data_array;
+    if (yielded.size() != taken.size()) return reasons::input_of_the_network_has_the_shape_of_one_sample;
+    if (!NeedsLabels)
+      return reasons::data_of_another_shape_get_it_from_data_array_or_data_map_to;  // the network is trained already
+    return taken.rank() == 1 ? reasons::begin_with_input_of_the_shape_of_the_data_then_flatten
+                             : reasons::begin_with_input_of_the_shape_of_the_data_then_reshape;
   }
   static constexpr const reason& why_other_labels() {
-    if (Source::labels == label_kind::none) return the_data_set_has_no_labels_write_data_from_tensor_slices_of_x_and_y;
+    if (Source::labels == label_kind::none) return reasons::the_data_set_has_no_labels_write_data_from_tensor_slices_of_x_and_y;
     if (loss::labels == label_kind::dense)
-      return takes_classes<loss> ? use_sparse_categorical_crossentropy_or_put_data_one_hot_before_batch
-                                 : this_loss_takes_targets_of_floating_point_numbers_make_them_a_vector_of_float;
-    return Source::target_shape.size() == 1 ? class_numbers_are_integers_make_the_labels_a_vector_of_int
-                                            : use_categorical_crossentropy_or_leave_out_one_hot;
+      return takes_classes<loss> ? reasons::use_sparse_categorical_crossentropy_or_put_data_one_hot_before_batch
+                                 : reasons::this_loss_takes_targets_of_floating_point_numbers_make_them_a_vector_of_float;
+    return Source::target_shape.size() == 1 ? reasons::class_numbers_are_integers_make_the_labels_a_vector_of_int
+                                            : reasons::use_categorical_crossentropy_or_leave_out_one_hot;
   }
 
   static auto sentence() {
@@ -100,10 +103,10 @@ struct data_verdict {
     else if constexpr (NeedsLabels && loss::labels == label_kind::dense && Source::target_shape != predicted)
       return std::type_identity<data_mismatch<typename spelled<the_network_predicts, predicted>::type,
                                               typename spelled<the_targets_have, Source::target_shape>::type,
-                                              because<the_targets_have_the_shape_of_the_predictions>>>{};
+                                              because<reasons::the_targets_have_the_shape_of_the_predictions>>>{};
     else if constexpr (sizeof(held) > sizeof(T))
       return std::type_identity<
-          data_mismatch<the_network_computes_in<T>, the_batches_hold<held>, because<leave_out_double_in_batch>>>{};
+          data_mismatch<the_network_computes_in<T>, the_batches_hold<held>, because<reasons::leave_out_double_in_batch>>>{};
     else
       return std::type_identity<no_complaint>{};
   }
@@ -114,9 +117,10 @@ template <class Program, class Source, bool NeedsLabels>
   requires(!batch_source<Source>)
 struct data_verdict<Program, Source, NeedsLabels> {
   static constexpr bool is_view = data::detail::is_element_view<Source>;
-  using type = wrong_argument<Source, because<(is_view       ? the_data_must_come_in_batches_put_batch_after_it
-                                               : NeedsLabels ? fit_takes_arrays_of_numbers_x_and_y_or_batches_of_a_data_set
-                                                             : predict_takes_an_array_of_numbers_or_batches_of_a_data_set)>>;
+  using type =
+      wrong_argument<Source, because<(is_view       ? reasons::the_data_must_come_in_batches_put_batch_after_it
+                                      : NeedsLabels ? reasons::fit_takes_arrays_of_numbers_x_and_y_or_batches_of_a_data_set
+                                                    : reasons::predict_takes_an_array_of_numbers_or_batches_of_a_data_set)>>;
 };
 template <class Program, bool NeedsLabels>
 struct data_verdict<Program, data::refused_view, NeedsLabels> {
@@ -130,9 +134,9 @@ template <class Program, class X, class Y>
 struct data_verdict<Program, arrays<X, Y>, true> {
   static auto sentence() {
     if constexpr (!array_traits<X>::valid)
-      return std::type_identity<wrong_argument<X, because<x_and_y_are_contiguous_numbers_such_as_a_vector_of_float>>>{};
+      return std::type_identity<wrong_argument<X, because<reasons::x_and_y_are_contiguous_numbers_such_as_a_vector_of_float>>>{};
     else if constexpr (!array_traits<Y>::valid)
-      return std::type_identity<wrong_argument<Y, because<x_and_y_are_contiguous_numbers_such_as_a_vector_of_float>>>{};
+      return std::type_identity<wrong_argument<Y, because<reasons::x_and_y_are_contiguous_numbers_such_as_a_vector_of_float>>>{};
     else
       return data_verdict<Program,
                           decltype(batches_in_order<typename Program::value_type>(
@@ -147,7 +151,7 @@ struct data_verdict<Program, arrays<X, void>, false> {
   using network = typename Program::network;
   static auto sentence() {
     if constexpr (!array_traits<X>::valid)
-      return std::type_identity<wrong_argument<X, because<x_and_y_are_contiguous_numbers_such_as_a_vector_of_float>>>{};
+      return std::type_identity<wrong_argument<X, because<reasons::x_and_y_are_contiguous_numbers_such_as_a_vector_of_float>>>{};
     else
       return data_verdict<Program,
                           decltype(batches_in_order<typename Program::value_type>(std::declval<samples_of_array_t<Program, X>>(),

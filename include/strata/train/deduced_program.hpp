@@ -19,6 +19,7 @@ struct network_without_input;
 template <class Second, class Third, class Why>
 struct swapped_arguments;
 
+namespace reasons {
 inline constexpr reason a_trainer_takes_a_network_an_optimizer_and_a_loss{
     "a trainer takes a network, an optimizer and a loss, in this order"};
 inline constexpr reason the_network_of_a_trainer_begins_with_input{
@@ -29,6 +30,7 @@ inline constexpr reason a_trainer_takes_an_optimizer_second_such_as_adam{"a trai
 inline constexpr reason a_trainer_takes_a_loss_third_such_as_mean_squared_error{
     "a trainer takes a loss third, such as mean_squared_error{}"};
 inline constexpr reason the_optimizer_comes_before_the_loss{"a trainer takes the optimizer before the loss"};
+}  // namespace reasons
 
 namespace detail {
 
@@ -62,17 +64,17 @@ auto sentence_on_parts() {
   if constexpr (ill_shaped_network<Network>)
     return std::type_identity<no_complaint>{};
   else if constexpr (is_sequential<Network> && !network<Network>)
-    return std::type_identity<network_without_input<Network, because<the_network_of_a_trainer_begins_with_input>>>{};
+    return std::type_identity<network_without_input<Network, because<reasons::the_network_of_a_trainer_begins_with_input>>>{};
   else if constexpr (!network<Network>)
-    return std::type_identity<wrong_argument<Network, because<a_trainer_takes_a_network_first_such_as_sequential>>>{};
+    return std::type_identity<wrong_argument<Network, because<reasons::a_trainer_takes_a_network_first_such_as_sequential>>>{};
   else if constexpr (meant_as_a_loss<Optimizer> && meant_as_an_optimizer<Loss>)
-    return std::type_identity<swapped_arguments<Optimizer, Loss, because<the_optimizer_comes_before_the_loss>>>{};
+    return std::type_identity<swapped_arguments<Optimizer, Loss, because<reasons::the_optimizer_comes_before_the_loss>>>{};
   else if constexpr (!optimizer<Optimizer> && !meant_as_an_optimizer<Optimizer>)
-    return std::type_identity<wrong_argument<Optimizer, because<a_trainer_takes_an_optimizer_second_such_as_adam>>>{};
+    return std::type_identity<wrong_argument<Optimizer, because<reasons::a_trainer_takes_an_optimizer_second_such_as_adam>>>{};
   else if constexpr (!optimizer<Optimizer>)
     return optimizer_verdict<Optimizer>{};
   else if constexpr (!loss_function<Loss> && !meant_as_a_loss<Loss>)
-    return std::type_identity<wrong_argument<Loss, because<a_trainer_takes_a_loss_third_such_as_mean_squared_error>>>{};
+    return std::type_identity<wrong_argument<Loss, because<reasons::a_trainer_takes_a_loss_third_such_as_mean_squared_error>>>{};
   else if constexpr (!loss_function<Loss>)
     return loss_verdict<Loss>{};
   else
@@ -103,10 +105,10 @@ struct split_verdict_of<Program, Strategy> : Strategy::backend::split::template 
 template <class Program, class Strategy>
   requires(devices_of<typename Program::network> > devices_of_strategy<Strategy>)
 struct split_verdict_of<Program, Strategy> {
-  using type =
-      missing_device<device<devices_of<typename Program::network> - 1>,
-                     because<(names_devices<Strategy> ? the_strategy_has_no_such_device_give_placed_more_thread_groups_or_gpus
-                                                      : the_strategy_has_one_device_use_placed_or_leave_out_on)>>;
+  using type = missing_device<
+      device<devices_of<typename Program::network> - 1>,
+      because<(names_devices<Strategy> ? reasons::the_strategy_has_no_such_device_give_placed_more_thread_groups_or_gpus
+                                       : reasons::the_strategy_has_one_device_use_placed_or_leave_out_on)>>;
 };
 
 /// The diagnostic of a strategy for a program that it cannot train, `Strategy::verdict<Program>`, or else that of its backend.
@@ -149,8 +151,8 @@ auto sentence_on_whole() {
 /// What trainer{arguments...} is.
 template <class... Arguments>
 struct deduced_program {
-  using program =
-      refused_program<wrong_argument<type_list<Arguments...>, because<a_trainer_takes_a_network_an_optimizer_and_a_loss>>, void>;
+  using program = refused_program<
+      wrong_argument<type_list<Arguments...>, because<reasons::a_trainer_takes_a_network_an_optimizer_and_a_loss>>, void>;
   using strategy = void;
 };
 template <class Network, class Optimizer, class Loss, class... Extra>

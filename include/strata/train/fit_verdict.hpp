@@ -24,6 +24,7 @@ struct micro_batches;  // program/stages/timetable.hpp
 template <int Groups, int MicroBatches>
 struct groups_of_micro_batches;
 
+namespace reasons {
 inline constexpr reason the_number_of_micro_batches_divides_the_batch{"the number of micro-batches divides the size of a batch"};
 inline constexpr reason the_number_of_groups_times_that_of_micro_batches_divides_the_batch{
     "the number of groups times the number of micro-batches of each divides the size of a batch"};
@@ -64,6 +65,7 @@ inline constexpr reason session_callbacks_have_restore_after_step_after_epoch_an
     "a session_callback has restore, after_step, after_epoch and after_training, each of a training_session&"};
 inline constexpr reason a_callback_that_changes_in_fit_cannot_be_const{
     "a callback whose hooks are not const, such as early_stopping, changes during fit: it cannot be const"};
+}  // namespace reasons
 
 namespace detail {
 template <class T>
@@ -119,17 +121,17 @@ struct option_verdict<type_list<First, More...>, Known> {
   static auto sentence() {
     using refused = type_list<First>;
     if constexpr (hooks::misspelt<First>)
-      return argument_verdict<refused, the_hooks_of_fit_are_on_train_epoch_or_batch_and_begin_or_end>{};
+      return argument_verdict<refused, reasons::the_hooks_of_fit_are_on_train_epoch_or_batch_and_begin_or_end>{};
     else if constexpr (callback<First> && hooks::misnames_values<First>)
-      return argument_verdict<refused, the_member_adds_of_a_callback_is_public_and_a_text_or_a_range_of_texts>{};
+      return argument_verdict<refused, reasons::the_member_adds_of_a_callback_is_public_and_a_text_or_a_range_of_texts>{};
     else if constexpr (hooks::any<First> && !hooks::of_fit::fit<First>)
-      return argument_verdict<refused, the_hooks_of_a_callback_take_a_training_state>{};
+      return argument_verdict<refused, reasons::the_hooks_of_a_callback_take_a_training_state>{};
     else if constexpr (hooks::any<First>)
-      return argument_verdict<refused, the_hooks_of_evaluate_and_predict_take_a_pass_state>{};
+      return argument_verdict<refused, reasons::the_hooks_of_evaluate_and_predict_take_a_pass_state>{};
     else if constexpr (hooks::names_session<First>)
-      return lacks<First, session_callbacks_have_restore_after_step_after_epoch_and_after_training>{};
+      return lacks<First, reasons::session_callbacks_have_restore_after_step_after_epoch_and_after_training>{};
     else if constexpr (callback<std::remove_pointer_t<First>>)
-      return argument_verdict<refused, a_callback_is_given_itself_without_an_ampersand>{};
+      return argument_verdict<refused, reasons::a_callback_is_given_itself_without_an_ampersand>{};
     else
       return argument_verdict<refused, Known>{};
   }
@@ -154,7 +156,7 @@ struct fit_verdict {
   template <class X>
     requires array_argument<const X&>
   struct on_validation<validation<X>> {
-    using type = wrong_argument<validation<X>, because<validation_takes_x_and_y_or_batches>>;
+    using type = wrong_argument<validation<X>, because<reasons::validation_takes_x_and_y_or_batches>>;
   };
   template <class X, class Y, class W>
     requires(!std::is_void_v<Y>)
@@ -173,25 +175,26 @@ struct fit_verdict {
       return std::type_identity<data>{};
     else if constexpr (!std::is_same_v<refused, type_list<>>)
       return option_verdict<refused, std::is_class_v<at_t<0, refused>>
-                                         ? fit_takes_options_and_callbacks_which_have_hooks_such_as_on_epoch_end
-                                         : fit_takes_options_and_callbacks>{};
+                                         ? reasons::fit_takes_options_and_callbacks_which_have_hooks_such_as_on_epoch_end
+                                         : reasons::fit_takes_options_and_callbacks>{};
     else if constexpr (!std::is_same_v<of_arrays, type_list<>> && !is_arrays<Source>)
-      return argument_verdict<of_arrays, batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle>{};
+      return argument_verdict<of_arrays,
+                              reasons::batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle>{};
     else if constexpr (!std::is_same_v<those<is_sample_weights>, type_list<>> && !is_arrays<Source>)
-      return argument_verdict<those<is_sample_weights>, sample_weight_goes_with_arrays_x_and_y>{};
+      return argument_verdict<those<is_sample_weights>, reasons::sample_weight_goes_with_arrays_x_and_y>{};
     else if constexpr (!std::is_same_v<those<is_sample_weight_without_numbers>, type_list<>>)
       return argument_verdict<those<is_sample_weight_without_numbers>,
-                              sample_weight_takes_a_vector_of_float_with_a_number_for_each_sample>{};
+                              reasons::sample_weight_takes_a_vector_of_float_with_a_number_for_each_sample>{};
     else if constexpr (!std::is_same_v<those<is_sample_weights>, type_list<>> &&
                        !std::is_same_v<those<is_class_weight>, type_list<>>)
-      return argument_verdict<those<is_class_weight>, sample_weight_and_class_weight_exclude_each_other>{};
+      return argument_verdict<those<is_class_weight>, reasons::sample_weight_and_class_weight_exclude_each_other>{};
     else if constexpr (!std::is_same_v<split, type_list<>> && !is_arrays<Source>)
-      return argument_verdict<split, validation_split_goes_with_arrays_split_a_data_set_by_data_split_dataset>{};
+      return argument_verdict<split, reasons::validation_split_goes_with_arrays_split_a_data_set_by_data_split_dataset>{};
     else if constexpr (!std::is_same_v<split, type_list<>> &&
                        !std::is_same_v<filter_t<is_validation_data, std::remove_cvref_t<Options>...>, type_list<>>)
-      return argument_verdict<split, validation_and_validation_split_exclude_each_other>{};
+      return argument_verdict<split, reasons::validation_and_validation_split_exclude_each_other>{};
     else if constexpr (!std::is_same_v<constant, type_list<>>)
-      return argument_verdict<constant, a_callback_that_changes_in_fit_cannot_be_const>{};
+      return argument_verdict<constant, reasons::a_callback_that_changes_in_fit_cannot_be_const>{};
     else if constexpr (!std::is_same_v<validations, type_list<>>)
       return std::type_identity<at_t<0, validations>>{};
     else
@@ -210,7 +213,7 @@ template <class Strategy, class Source>
 struct micro_batch_verdict<Strategy, Source> {
   using type =
       batch_cannot_be_cut<samples_in_a_batch<Source::batch_size>, micro_batches<Strategy::backend::split::table.micro_batches>,
-                          because<the_number_of_micro_batches_divides_the_batch>>;
+                          because<reasons::the_number_of_micro_batches_divides_the_batch>>;
 };
 template <class Strategy, class Source>
   requires(has_batch_size_in_type<Source> && Strategy::division::divides_layers &&
@@ -219,7 +222,7 @@ struct micro_batch_verdict<Strategy, Source> {
   using type =
       batch_cannot_be_cut<samples_in_a_batch<Source::batch_size>,
                           groups_of_micro_batches<Strategy::division::groups, Strategy::division::split::table.micro_batches>,
-                          because<the_number_of_groups_times_that_of_micro_batches_divides_the_batch>>;
+                          because<reasons::the_number_of_groups_times_that_of_micro_batches_divides_the_batch>>;
 };
 
 /// The first diagnostic for the arguments of fit with a strategy.
@@ -245,13 +248,13 @@ struct evaluate_verdict {
     if constexpr (!std::is_same_v<data, no_complaint>)
       return std::type_identity<data>{};
     else if constexpr (!std::is_same_v<refused, type_list<>>)
-      return option_verdict<refused, evaluate_takes_batch_size_sample_weight_and_callbacks>{};
+      return option_verdict<refused, reasons::evaluate_takes_batch_size_sample_weight_and_callbacks>{};
     else if constexpr (!std::is_same_v<sizes, type_list<>> && !is_arrays<Source>)
-      return argument_verdict<sizes, batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle>{};
+      return argument_verdict<sizes, reasons::batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle>{};
     else if constexpr (!std::is_same_v<weights, type_list<>> && !is_arrays<Source>)
-      return argument_verdict<weights, sample_weight_goes_with_arrays_x_and_y>{};
+      return argument_verdict<weights, reasons::sample_weight_goes_with_arrays_x_and_y>{};
     else
-      return argument_verdict<constant, a_callback_that_changes_in_fit_cannot_be_const>{};
+      return argument_verdict<constant, reasons::a_callback_that_changes_in_fit_cannot_be_const>{};
   }
   using type = typename decltype(sentence())::type;
 };
@@ -268,9 +271,9 @@ struct predict_verdict {
     if constexpr (!std::is_same_v<data, no_complaint>)
       return std::type_identity<data>{};
     else if constexpr (!std::is_same_v<refused, type_list<>>)
-      return option_verdict<refused, predict_takes_callbacks_after_the_data>{};
+      return option_verdict<refused, reasons::predict_takes_callbacks_after_the_data>{};
     else
-      return argument_verdict<constant, a_callback_that_changes_in_fit_cannot_be_const>{};
+      return argument_verdict<constant, reasons::a_callback_that_changes_in_fit_cannot_be_const>{};
   }
   using type = typename decltype(sentence())::type;
 };

@@ -14,8 +14,10 @@ namespace strata {
 template <class Metric, label_kind Kind>
 struct metric_does_not_go_with_labels;
 
+namespace reasons {
 inline constexpr reason a_metric_has_a_name_that_is_not_epoch_batch_learning_rate_steps_per_second_or_val_something{
     "a metric has a name of one line that is not epoch, batch, learning_rate or steps_per_second and does not begin with val_"};
+}  // namespace reasons
 
 namespace detail {
 
@@ -46,11 +48,11 @@ struct metric_verdict<Kind, type_list<First, More...>> {
 template <label_kind Kind, measures<Kind> First, class... More>
 struct metric_verdict<Kind, type_list<First, More...>>
     : argument_verdict<type_list<First>,
-                       a_metric_has_a_name_that_is_not_epoch_batch_learning_rate_steps_per_second_or_val_something> {};
+                       reasons::a_metric_has_a_name_that_is_not_epoch_batch_learning_rate_steps_per_second_or_val_something> {};
 template <label_kind Kind, class First, class... More>
   requires(!metric<First>)
 struct metric_verdict<Kind, type_list<First, More...>>
-    : lacks<First, named<First> ? metrics_have_measure_of_a_prediction_and_its_label : metrics_have_a_name> {};
+    : lacks<First, named<First> ? reasons::metrics_have_measure_of_a_prediction_and_its_label : reasons::metrics_have_a_name> {};
 template <label_kind Kind, class... M>
 auto metrics_unfit_for(type_list<M...>) -> filter_t<unfit_for<Kind>::template predicate, M...>;
 

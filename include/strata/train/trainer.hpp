@@ -97,8 +97,8 @@ class trainer {
         seed_(detail::pick(seed(1), extra...).value) {
     using refused = detail::filter_t<detail::is_no_trainer_extra, Extra...>;
     static_assert(sizeof(detail::diagnosed<typename detail::extra_verdict<refused>::type>()));
-    using repeated =
-        detail::argument_verdict<detail::repeated_extras<Extra...>, a_trainer_takes_one_strategy_one_precision_and_one_seed>;
+    using repeated = detail::argument_verdict<detail::repeated_extras<Extra...>,
+                                              reasons::a_trainer_takes_one_strategy_one_precision_and_one_seed>;
     static_assert(sizeof(detail::diagnosed<typename repeated::type>()));
   }
 

@@ -16,6 +16,7 @@
 
 namespace strata {
 
+namespace reasons {
 inline constexpr reason a_trainer_takes_one_strategy_one_precision_and_one_seed{
     "a trainer has one strategy, one precision and one seed, and several metrics"};
 inline constexpr reason a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed{
@@ -27,6 +28,7 @@ inline constexpr reason a_device_belongs_to_a_strategy_write_one_device_of_gpu_0
     "a device is an argument of a strategy: one_device{gpu(0)}, mirrored{gpus()}, mirrored{cpus(4)}"};
 inline constexpr reason it_is_no_metric_which_has_measure_and_no_strategy_which_has_executor{
     "a metric has measure(prediction, truth), which returns a number; a strategy has executor<Program>"};
+}  // namespace reasons
 
 /// An argument of a trainer besides network, optimizer and loss.
 template <class E>
@@ -86,32 +88,34 @@ using repeated_extras =
            typename second_of<filter_t<is_seed, Extra...>>::type>;
 
 template <class Refused>
-struct extra_verdict : argument_verdict<Refused, a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed> {};
+struct extra_verdict : argument_verdict<Refused, reasons::a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed> {};
 template <class First, class... More>
   requires fit_option<First>
 struct extra_verdict<type_list<First, More...>>
-    : argument_verdict<type_list<First>, options_and_callbacks_go_to_fit_after_the_data> {};
+    : argument_verdict<type_list<First>, reasons::options_and_callbacks_go_to_fit_after_the_data> {};
 template <class First, class... More>
   requires has_executor<First>
 struct extra_verdict<type_list<First, More...>> : lacks<First, a_strategy_is_copyable_and_has_a_name> {};
 template <class First, class... More>
   requires(has_measure<First, std::int32_t> || has_measure<First, std::span<const double>>)
-struct extra_verdict<type_list<First, More...>> : lacks<First, metrics_have_a_name> {};
+struct extra_verdict<type_list<First, More...>> : lacks<First, reasons::metrics_have_a_name> {};
 template <class First, class... More>
   requires names_backend<First>
 struct extra_verdict<type_list<First, More...>>
-    : argument_verdict<type_list<First>, a_backend_is_a_template_argument_write_one_device_of_fits_in_8_MiB_in_angle_brackets> {};
+    : argument_verdict<type_list<First>,
+                       reasons::a_backend_is_a_template_argument_write_one_device_of_fits_in_8_MiB_in_angle_brackets> {};
 /// The diagnostic for a device or a list of devices.
 template <class First, class... More>
   requires requires { typename First::backend; } && (!has_executor<First>)
 struct extra_verdict<type_list<First, More...>>
-    : argument_verdict<type_list<First>, a_device_belongs_to_a_strategy_write_one_device_of_gpu_0_or_mirrored_of_gpus> {};
+    : argument_verdict<type_list<First>, reasons::a_device_belongs_to_a_strategy_write_one_device_of_gpu_0_or_mirrored_of_gpus> {
+};
 /// The diagnostic for what is probably a metric, or a strategy without options: it has a name and only static members.
 template <class First, class... More>
   requires(named<First> && std::is_empty_v<First> && !layer<First> && !has_executor<First> && !fit_option<First> &&
            !names_backend<First>)
 struct extra_verdict<type_list<First, More...>>
-    : lacks<First, it_is_no_metric_which_has_measure_and_no_strategy_which_has_executor> {};
+    : lacks<First, reasons::it_is_no_metric_which_has_measure_and_no_strategy_which_has_executor> {};
 
 }  // namespace detail
 

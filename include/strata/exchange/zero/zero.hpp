@@ -12,15 +12,18 @@ template <int Stage, class Why>
 struct wrong_stage_of_zero;
 template <class Optimizer, class Why>
 struct optimizer_does_not_fit_zero;
+namespace reasons {
 inline constexpr reason zero_cuts_matrices_of_which_it_needs_whole_rows_and_columns{
     "zero cuts matrices, of which this optimizer needs whole rows and columns"};
 inline constexpr reason zero_has_the_stages_1_for_slots_2_for_gradients_too_and_3_for_parameters_too{
     "zero has the stages 1 for slots in slices, 2 for gradients, too, and 3 for parameters, too"};
+}  // namespace reasons
 
 namespace detail {
 template <int Stage>
 struct stage_verdict {
-  using type = wrong_stage_of_zero<Stage, because<zero_has_the_stages_1_for_slots_2_for_gradients_too_and_3_for_parameters_too>>;
+  using type =
+      wrong_stage_of_zero<Stage, because<reasons::zero_has_the_stages_1_for_slots_2_for_gradients_too_and_3_for_parameters_too>>;
 };
 template <int Stage>
   requires(Stage >= 0 && Stage <= 3)
@@ -35,7 +38,8 @@ struct sliced_optimizer_verdict {
 template <class Optimizer>
   requires(traits_of_optimizer<Optimizer>.needs_whole_matrices)
 struct sliced_optimizer_verdict<Optimizer> {
-  using type = optimizer_does_not_fit_zero<Optimizer, because<zero_cuts_matrices_of_which_it_needs_whole_rows_and_columns>>;
+  using type =
+      optimizer_does_not_fit_zero<Optimizer, because<reasons::zero_cuts_matrices_of_which_it_needs_whole_rows_and_columns>>;
 };
 }  // namespace detail
 
@@ -60,11 +64,13 @@ struct zero {
 
 template <class Network, class Why>
 struct network_does_not_fit_zero;
+namespace reasons {
 inline constexpr reason stages_2_and_3_compute_by_segments_which_batch_norm_does_not_allow_use_zero_1{
     "stages 2 and 3 of zero compute by segments of layers, which statistics of the whole batch do not allow: use zero<1>"};
 
 inline constexpr reason zero_2_and_zero_3_keep_the_activations_of_all_samples_leave_out_fits_in{
     "zero<2> and zero<3> keep the activations of all samples of a process, so fits_in does not go with them"};
+}  // namespace reasons
 
 inline constexpr const char* zero_is_not_elastic =
     "zero: a worker that is lost takes its slice of the optimizer's state along, so a training with zero is not elastic: start "

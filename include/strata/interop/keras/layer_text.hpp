@@ -229,7 +229,7 @@ class layer_writer {
       const bool own_stride = c.contains("strides") && !c["strides"].is_null() && c["strides"] != c["pool_size"];
       if (own_stride) {
         s.stride_height = whole("strides", 0), s.stride_width = whole("strides", 1);
-        if (s.stride_height < 1 || s.stride_width < 1) unknown(pooling_needs_positive_settings.words);
+        if (s.stride_height < 1 || s.stride_width < 1) unknown(reasons::pooling_needs_positive_settings.words);
       }
       gives_by(s);
       return layer(k == "MaxPooling2D" ? "max_pool2d" : "average_pool2d", {text(s.window_height)},
@@ -255,9 +255,9 @@ class layer_writer {
       for (const char* option : {"renorm", "rms_scaling"})
         if (c.value(option, false)) unknown(std::string("there is no option ") + option);
       if (const double e = c.value("epsilon", 1e-3); !detail::is_positive_float(e))
-        unknown(normalization_epsilon_must_be_positive_and_finite_as_float.words);
+        unknown(reasons::normalization_epsilon_must_be_positive_and_finite_as_float.words);
       if (const double m = of_batch ? c.value("momentum", 0.99) : 0; m < 0 || m >= 1)
-        unknown(batch_norm_momentum_must_be_below_1.words);
+        unknown(reasons::batch_norm_momentum_must_be_below_1.words);
       keeps_shape();
       return layer(of_batch ? "batch_norm" : "layer_norm", {}, of_batch ? number_option("momentum", "momentum", 0.99) : "",
                    number_option("epsilon", "epsilon", 1e-3), c.value("center", true) ? "" : "no_center",
@@ -281,7 +281,7 @@ class layer_writer {
     }
     if (k == "Embedding") {
       if (c.value("mask_zero", false)) unknown("there are no masks: mask_zero");
-      if (in_ && !of_batch_) unknown(embedding_takes_the_row_indices_of_the_batch.words);
+      if (in_ && !of_batch_) unknown(reasons::embedding_takes_the_row_indices_of_the_batch.words);
       const embedding_settings s{.rows = whole("input_dim"), .width = whole("output_dim")};
       gives_by(s);
       return layer("embedding", {text(s.rows), text(s.width)}, parameters({"embeddings"}));
@@ -296,7 +296,7 @@ class layer_writer {
       return "activation<" + activation_layer(k, c) + ">";
     }
     if (k == "Dropout") {
-      if (const double rate = c.at("rate"); !(rate >= 0 && rate < 1)) unknown(dropout_rate_must_be_below_1.words);
+      if (const double rate = c.at("rate"); !(rate >= 0 && rate < 1)) unknown(reasons::dropout_rate_must_be_below_1.words);
       if (!is_whole_sample(c.value("noise_shape", json()))) unknown("there is no option noise_shape");
       keeps_shape();
       return "dropout<" + decimal_text(c.at("rate")) + ">";
@@ -313,7 +313,7 @@ class layer_writer {
         count *= extents.back();
       }
       gives([&](shape in) -> expected_shape {
-        if (std::abs(count) > in.size()) return reshape_must_keep_the_number_of_elements;
+        if (std::abs(count) > in.size()) return reasons::reshape_must_keep_the_number_of_elements;
         return detail::reshaped(in, extents);
       });
       return "reshape<" + (made_ ? extents_of(*made_) : "") + ">";
@@ -372,7 +372,7 @@ class layer_writer {
       return "";
     }
     if (of_->class_name == "Concatenate") last_axis();
-    if (inputs.size() > std::size_t(max_inputs)) unknown(a_join_takes_at_most_8_branches.words);
+    if (inputs.size() > std::size_t(max_inputs)) unknown(reasons::a_join_takes_at_most_8_branches.words);
     std::vector<shape> shapes;
     std::string shown;
     for (const graph_node* input : inputs) {
@@ -412,7 +412,7 @@ class layer_writer {
       extents[int(i) - 1] = whole(batch[i]);
     }
     if (extents.rank() + 1 != int(batch.size()) || batch.size() < 2)
-      unknown(shown(batch) + ": " + input_takes_one_to_four_positive_extents.words);
+      unknown(shown(batch) + ": " + reasons::input_takes_one_to_four_positive_extents.words);
     else if (!countable(extents))
       unknown("its output has more than 2147483632 numbers");
     else
@@ -515,7 +515,7 @@ class layer_writer {
 
   std::string activation_layer(const std::string& k, const json& c) {
     const auto leaky = [&](double slope) {
-      if (slope < 0) unknown(leaky_relu_slope_must_not_be_negative.words);
+      if (slope < 0) unknown(reasons::leaky_relu_slope_must_not_be_negative.words);
       return "leaky_relu<" + decimal_text(slope) + ">";
     };
     if (k == "ReLU") {
@@ -528,7 +528,7 @@ class layer_writer {
     if (k == "LeakyReLU") return leaky(real(c, "negative_slope", real(c, "alpha", 0.3)));
     if (k == "ELU") {
       const double alpha = real(c, "alpha", 1);
-      if (alpha < 0) unknown(elu_alpha_must_not_be_negative.words);
+      if (alpha < 0) unknown(reasons::elu_alpha_must_not_be_negative.words);
       return "elu<" + decimal_text(alpha) + ">";
     }
     if (k == "Softmax") {

@@ -15,6 +15,7 @@ struct wrong_cut;
 template <int Count>
 struct which_has_layers;
 
+namespace reasons {
 inline constexpr reason each_stage_needs_a_layer_that_computes{"each stage of a pipeline needs a layer that computes"};
 inline constexpr reason there_are_more_stages_than_layers_that_compute{"there are more stages than layers that compute"};
 inline constexpr reason the_layers_of_all_stages_add_up_to_those_of_the_network_without_input{
@@ -30,6 +31,7 @@ inline constexpr reason a_pipeline_has_at_least_one_stage_one_micro_batch_and_on
     "a pipeline has at least one stage, one micro-batch and one stage at a place"};
 inline constexpr reason the_parts_of_a_pipeline_are_template_arguments_in_angle_brackets{
     "the parts of a pipeline are template arguments, in angle brackets: pipeline<balanced<2>, micro_batches<8>>{}"};
+}  // namespace reasons
 
 namespace detail {
 template <class T>
@@ -53,11 +55,11 @@ template <class Cut, class MicroBatches, class Schedule>
 struct pipelined {
   template <class Program>
   struct verdict {
-    using type =
-        wrong_argument<type_list<Cut, MicroBatches, Schedule>,
-                       detail::because<(detail::parts_of_pipeline<Cut, MicroBatches, Schedule>
-                                            ? a_pipeline_has_at_least_one_stage_one_micro_batch_and_one_stage_at_a_place
-                                            : a_pipeline_has_a_cut_such_as_balanced_2_then_micro_batches_then_a_schedule)>>;
+    using type = wrong_argument<
+        type_list<Cut, MicroBatches, Schedule>,
+        detail::because<(detail::parts_of_pipeline<Cut, MicroBatches, Schedule>
+                             ? reasons::a_pipeline_has_at_least_one_stage_one_micro_batch_and_one_stage_at_a_place
+                             : reasons::a_pipeline_has_a_cut_such_as_balanced_2_then_micro_batches_then_a_schedule)>>;
   };
 };
 
@@ -102,19 +104,20 @@ struct pipelined<Cut, MicroBatches, Schedule> {
       if constexpr (!std::is_same_v<whole_batch, detail::no_complaint>)
         return std::type_identity<whole_batch>{};
       else if constexpr (stage_count > computing)
-        return std::type_identity<
-            wrong_cut<Cut, which_has_layers<computing>, detail::because<there_are_more_stages_than_layers_that_compute>>>{};
+        return std::type_identity<wrong_cut<Cut, which_has_layers<computing>,
+                                            detail::because<reasons::there_are_more_stages_than_layers_that_compute>>>{};
       else if constexpr (!Cut::template has_all_layers<items>)
-        return std::type_identity<
-            wrong_cut<Cut, network, detail::because<the_layers_of_all_stages_add_up_to_those_of_the_network_without_input>>>{};
+        return std::type_identity<wrong_cut<
+            Cut, network, detail::because<reasons::the_layers_of_all_stages_add_up_to_those_of_the_network_without_input>>>{};
       else if constexpr (!has_layers_in_each<items>())
-        return std::type_identity<wrong_cut<Cut, network, detail::because<each_stage_needs_a_layer_that_computes>>>{};
+        return std::type_identity<wrong_cut<Cut, network, detail::because<reasons::each_stage_needs_a_layer_that_computes>>>{};
       else if constexpr (!has_equal_places)
         return std::type_identity<wrong_schedule<Schedule, with_stages<stage_count>,
-                                                 detail::because<the_stages_of_a_place_divide_the_number_of_stages>>>{};
+                                                 detail::because<reasons::the_stages_of_a_place_divide_the_number_of_stages>>>{};
       else if constexpr (!fits_micro_batches)
-        return std::type_identity<wrong_schedule<
-            Schedule, MicroBatches, detail::because<interleaved_needs_a_multiple_of_the_number_of_places_as_micro_batches>>>{};
+        return std::type_identity<
+            wrong_schedule<Schedule, MicroBatches,
+                           detail::because<reasons::interleaved_needs_a_multiple_of_the_number_of_places_as_micro_batches>>>{};
       else
         return std::type_identity<detail::no_complaint>{};
     }

@@ -33,6 +33,7 @@ struct split_among : split_backend<Base, Split> {
 template <class Layer, class Why>
 struct cannot_be_split;
 
+namespace reasons {
 inline constexpr reason batch_norm_needs_the_whole_batch_at_once_use_layer_norm_or_freeze_it{
     "batch_norm needs statistics of the whole batch before the next layer begins, but devices compute micro-batches: use "
     "layer_norm, or frozen<batch_norm<>>"};
@@ -40,6 +41,7 @@ inline constexpr reason batch_norm_needs_the_whole_batch_at_once_use_layer_norm_
 inline constexpr reason fits_in_does_not_go_with_layers_at_several_places_which_keep_their_micro_batches{
     "fits_in does not go with layers at several places, which keep the activations of their micro-batches: take more "
     "micro-batches"};
+}  // namespace reasons
 
 namespace detail {
 /// Whether a node lies where its input is: a view, a loss, and the only reader of the operation before it if one kernel may
@@ -71,7 +73,7 @@ constexpr int first_on_whole_batch(const tape<N>& t) {
 template <class Program, int Node = first_on_whole_batch(tape_of<typename Program::items>)>
 struct split_verdict {
   using type = cannot_be_split<by_layer<typename at_t<Node, node_types_of<typename Program::items>>::layer>,
-                               because<batch_norm_needs_the_whole_batch_at_once_use_layer_norm_or_freeze_it>>;
+                               because<reasons::batch_norm_needs_the_whole_batch_at_once_use_layer_norm_or_freeze_it>>;
 };
 template <class Program>
 struct split_verdict<Program, -1> {
@@ -83,7 +85,7 @@ template <class Program, class Backend>
   requires requires { typename Backend::split; } && bounds_activations<typename Backend::base>
 struct backend_verdict<Program, Backend> {
   using type = wrong_argument<typename Backend::base,
-                              because<fits_in_does_not_go_with_layers_at_several_places_which_keep_their_micro_batches>>;
+                              because<reasons::fits_in_does_not_go_with_layers_at_several_places_which_keep_their_micro_batches>>;
 };
 }  // namespace detail
 
