@@ -196,8 +196,8 @@ class module_executor : public executor_defaults,
 
   metric_sums<Program> finish() { return {}; }
 
-  /// Announces to the other processes an error with which this program may end; empty: it continues. Steps whose call has not begun are as if
-  /// they had not been asked for: the others may never begin it.
+  /// Announces to the other processes an error with which this program may end; empty: it continues. Steps whose call has not
+  /// begun are as if they had not been asked for: the others may never begin it.
   void announce_error(const std::string& what)
     requires among_processes
   {
