@@ -33,6 +33,10 @@ static_assert(code<with_one_plan, sgd, purpose::training>[0].backward != nullptr
 static_assert(code<with_one_plan, detail::no_training, purpose::training>[0].backward == nullptr);
 static_assert(code<net, sgd, purpose::inference>[0].backward == nullptr);
 
+TEST_CASE("a predictor has the kernels of inference") {
+  for (const auto& kernel : code<with_one_plan, detail::no_training, purpose::training>) CHECK(bool(kernel.infer));
+}
+
 /// Some trained weights, images, and what a trainer predicts for these.
 struct trained {
   std::vector<float> weights, images, expected;
