@@ -6,6 +6,7 @@
 #include <strata/concepts/communicator.hpp>
 #include <strata/program/compute_options.hpp>
 #include <strata/program/stages/split_backend.hpp>
+#include <strata/program/stages/timetable.hpp>
 #include <strata/synchronous/synchronous.hpp>
 #include <string>
 #include <type_traits>
