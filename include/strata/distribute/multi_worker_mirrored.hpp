@@ -57,7 +57,7 @@ concept divided_devices = lists_devices<D> && requires(const D& devices, const c
 };
 /// What must be the same in all workers, in words: an error quotes what differs.
 template <class Program>
-std::string describe_program(const char* strategy, std::uint64_t seed, const auto& compute,
+std::string describe_program(const std::string& strategy, std::uint64_t seed, const auto& compute,
                              const communication_options& communication, const typename Program::optimizer& optimizer,
                              int stage_of_zero) {
   const std::string through = communication.implementation.description;

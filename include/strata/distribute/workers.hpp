@@ -38,11 +38,11 @@ struct workers {
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
     if (options.elastic.least_workers > 0 && !Division::may_regroup) throw_error(divided_layers_are_not_elastic);
-    communicator_type processes = detail::connect_workers(
-        detail::members_that_train(name, resolver), options,
-        detail::describe_program<Program>(name, seed, options.compute, options.communication, optimizer, 0) +
-            Division::template text<Program>(),
-        Division::may_regroup ? Division::places() : 1);
+    communicator_type processes =
+        detail::connect_workers(detail::members_that_train(name, resolver), options,
+                                detail::describe_program<Program>(name + Division::template text<Program>(), seed,
+                                                                  options.compute, options.communication, optimizer, 0),
+                                Division::may_regroup ? Division::places() : 1);
     if constexpr (Division::may_regroup) {
       return {std::move(optimizer), seed, options.compute, std::move(processes)};
     } else {
