@@ -68,6 +68,8 @@ class split_engine : public cpu_engine<Program, Backend> {
   std::array<step_context<T, host_device>, std::size_t(places)> of_places_{};  // the context, with the ranks of each place
 
  public:
+  static constexpr engine_traits traits{.freezes = true, .keeps_slices = true};
+
   split_engine(compute_options how, leaf_policy policy, int slots)
       : split_engine(with_all_places(how), policy, slots, threads_of_place(how)) {}
 
@@ -106,8 +108,6 @@ class split_engine : public cpu_engine<Program, Backend> {
       for (int l = own.begin; l < own.end; ++l)
         if (plan.groups[g].trains) done(g);
   }
-
-  static constexpr bool updates_at_once(const typename Program::optimizer&) { return false; }
 
  protected:
   /// how.threads: all of this process. rows: of threads that compute micro-batches.

@@ -277,7 +277,8 @@ class layer_writer {
           return "";
         }
       keeps_shape();
-      return layer("rescaling", {decimal_text(c.value("scale", 1.0))}, number_of_offset(c.value("offset", 0.0)));
+      const double offset = c.value("offset", 0.0);
+      return layer("rescaling", {decimal_text(c.value("scale", 1.0))}, offset == 0 ? "" : decimal_text(offset));
     }
     if (k == "Embedding") {
       if (c.value("mask_zero", false)) unknown("there are no masks: mask_zero");
@@ -381,11 +382,11 @@ class layer_writer {
       shapes.push_back(*input->out);
     }
     // One pixel beside an image is enlarged to it: see graph_writer::join.
-    const auto image = std::ranges::find_if(
-        shapes, [&](const shape& s) { return is_enlarged_to(shapes[0], s) || is_enlarged_to(shapes.back(), s); });
-    if (of_->class_name != "Concatenate" && image != shapes.end())
-      for (const shape to = *image; shape& s : shapes)
-        if (is_enlarged_to(s, to)) s = to;
+    if (of_->class_name != "Concatenate")
+      for (shape& s : shapes) {
+        const auto image = std::ranges::find_if(shapes, [&](const shape& to) { return is_enlarged_to(s, to); });
+        if (image != shapes.end()) s = *image;
+      }
     const expected_shape out = at->second.output_shape(shapes);
     if (out.refused)
       unknown("on " + shown + ": " + out.why->words);
@@ -488,7 +489,6 @@ class layer_writer {
     const double value = config().value(key, usual);
     return value == usual ? "" : name + "<" + decimal_text(value) + ">";
   }
-  std::string number_of_offset(double offset) { return offset == 0 ? "" : decimal_text(offset); }
   bool same() {
     const std::string p = config().value("padding", "valid");
     if (p != "valid" && p != "same") unknown("there is no padding " + p);
