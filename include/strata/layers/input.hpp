@@ -1,7 +1,9 @@
-// input<Extents...>: the shape of one sample. Every network starts with it.
+// input<Extents...>: the shape of one sample. Every network starts with it; a graph has structs derived from it, one for each
+// input.
 #pragma once
 #include <array>
 #include <strata/base/shape.hpp>
+#include <type_traits>
 
 namespace strata {
 
@@ -22,5 +24,18 @@ struct input {
       return shape{Extents...};
   }
 };
+
+namespace detail {
+template <int... Extents>
+input<Extents...> input_of(const input<Extents...>*);
+template <class N>
+inline constexpr bool is_nameless_input = false;
+template <int... Extents>
+inline constexpr bool is_nameless_input<input<Extents...>> = true;
+
+/// A struct that names an input of a graph: struct image : input<28, 28, 1> {};
+template <class N>
+concept names_input = std::is_class_v<N> && !is_nameless_input<N> && requires { input_of(static_cast<const N*>(nullptr)); };
+}  // namespace detail
 
 }  // namespace strata
