@@ -1,4 +1,4 @@
-// A program that uses strata, and what strata brings along: Hana, JSON, zlib and threads.
+// A program that uses strata and its dependencies: Hana, JSON, zlib and threads.
 #include <cstdio>
 #include <strata/network/parameter_views.hpp>
 #include <strata/strata.hpp>

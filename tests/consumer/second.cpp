@@ -1,2 +1,2 @@
-// All of strata once more: a function that is not inline would now be defined twice.
+// Includes all of strata once more: a function that is not inline would be defined twice.
 #include <strata/strata.hpp>

@@ -1,5 +1,5 @@
-// Asks cuDNN for plans for an H100, which need not be there: every kind of convolution that is given to cuDNN must have some. Says
-// how many, or that this version of cuDNN does not take the description of a device.
+// Requests plans for an H100 from cuDNN, without such a GPU: every kind of convolution that strata gives to cuDNN must have some.
+// Prints how many, or that this version of cuDNN does not accept the description of a device.
 #include <cstdio>
 #include <exception>
 #include <strata/cuda/machine/dnn.hpp>
@@ -7,7 +7,7 @@
 using namespace strata::machine;
 
 namespace {
-// The keys are those that cuDNN 9.19 asks for.
+// The keys are those that cuDNN 9.19 requires.
 constexpr std::string_view h100 =
     R"({"deviceName": "NVIDIA H100 80GB HBM3", "deviceVer": 900, "driverVer": 13000, "cudaDeviceId": 0,
         "totalGlobalMem": 85899345920, "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64],

@@ -1,5 +1,5 @@
-// Training loops of users on the CPU: train_step of many kernels, losses and optimizers. test_compiled.py compiles it for a device, of
-// which nothing runs: nvcc has stopped there with an internal error.
+// Training loops of users on the CPU: train_step of many kernels, losses and optimizers. test_compiled.py compiles it for a device;
+// nothing runs there. It is a regression test: nvcc stopped here with an internal error.
 #include <strata/strata.hpp>
 using namespace strata;
 

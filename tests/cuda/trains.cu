@@ -14,14 +14,14 @@ using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv
                        activation<relu>, max_pool2d<>, flatten, dropout<0.5_r>, dense<10, softmax>>;
 using mlp =
     sequential<input<784>, dense<64, gelu>, layer_norm<>, dense<64, relu, kernel_regularizer<l2<1e-4_r>>>, dense<10, softmax>>;
-/// On tensor cores, and in mixed_bf16 with images in shared memory.
+/// Computed on tensor cores, and in mixed_bf16 with images in shared memory.
 using mixed = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, relu>, max_pool2d<>, flatten,
                          dense<64, relu>, dense<10, softmax>>;
-/// The same on two places.
+/// `mlp` with its layers on two places.
 using placed_mlp = sequential<input<784>, dense<64, gelu>,
                               on<device<1>, layer_norm<>, dense<64, relu, kernel_regularizer<l2<1e-4_r>>>>, dense<10, softmax>>;
 
-/// Both places on the GPU that a machine has at least; the constructor of placed refuses one that is named twice.
+/// Both places on one GPU, because a machine may have only one; the constructor of placed refuses a GPU that is named twice.
 struct two_places_on_one_gpu : placed<gpu_places<2>, cuda> {
   two_places_on_one_gpu() : placed(gpu(0), gpu(1)) { options.devices = {0, 0}; }
 };
@@ -38,7 +38,7 @@ std::vector<double> losses(const Optimizer& optimizer, const auto& strategy) {
   trainer model{Network{}, optimizer, sparse_categorical_crossentropy{}, accuracy{}, strategy, Precision{}, seed(1)};
   const history past = model.fit(x, y, epochs(4), batch_size(64), verbosity::off);
   std::printf("loss %g, then %g\n", past["loss"].front(), past["loss"].back());
-  if constexpr (std::is_same_v<Network, mixed>) {  // once: nvcc has made host code of it that did not compile
+  if constexpr (std::is_same_v<Network, mixed>) {  // only here: nvcc once generated host code from it that did not compile
     const auto file = std::filesystem::temp_directory_path() / "strata_trains.safetensors";
     model.save_weights(file.string());
     model.load_weights(file.string());

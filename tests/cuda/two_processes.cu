@@ -1,6 +1,6 @@
 // two_processes: two processes train together, each on a GPU, or both on the only one. deterministic{} must have the bits of one
-// process, fastest{} its numbers; and where one process is killed, the other ends with an error. NCCL refuses two ranks that share
-// a GPU of one host, so each process says that it is a host of its own (NCCL_HOSTID).
+// process, fastest{} nearly the same results; and if one process is killed, the other ends with an error. NCCL refuses two ranks
+// that share a GPU of one host, so each process poses as a host of its own (NCCL_HOSTID).
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -77,7 +77,7 @@ std::vector<float> trained(const auto& strategy, bool killed) {
   return all;
 }
 
-/// A process: arguments are the kind of training, the rank, and a folder.
+/// The main function of one process.
 int train(const std::string& kind, int rank, const std::filesystem::path& folder) {
   const std::filesystem::path result = folder / ("result " + std::to_string(rank));
   try {
@@ -104,7 +104,7 @@ int train(const std::string& kind, int rank, const std::filesystem::path& folder
   }
 }
 
-/// What each of the processes has stored.
+/// The results that each of the processes has stored.
 std::vector<std::string> results_of(const char* program, const std::string& kind, int processes) {
   std::string folder = (std::filesystem::temp_directory_path() / "two_processes_XXXXXX").string();
   if (!::mkdtemp(folder.data())) throw error("no folder for the processes");

@@ -1,9 +1,9 @@
 // needs: grpc protozero emulated_cuda
 // One process of a training on emulated GPUs, for test_gpu_workers.py: gpu_worker STRATEGY LEAVES [EPOCHS]. Prints a digest of
-// the parameters. STRATEGY: one_gpu, or several workers that add gradients up as deterministic or fastest. STEPS: say when each
-// step ends, and sleep so many milliseconds before the next. ELASTIC: the least number of workers of an elastic training.
-// HEARTBEAT: milliseconds. COMPUTE_LEAVES: an option
-// that has no meaning with GPUs. LOSE: after how many works gpu(1) of this process fails.
+// the parameters. STRATEGY: one_gpu, or several workers that add gradients up as deterministic or fastest. STEPS: prints a
+// line when each step ends, and sleeps so many milliseconds before the next. ELASTIC: the least number of workers of an elastic
+// training. HEARTBEAT: its interval in milliseconds. COMPUTE_LEAVES: an option that has no meaning with GPUs. LOSE: after how
+// many pieces of work gpu(1) of this process fails.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

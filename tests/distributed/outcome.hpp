@@ -1,4 +1,4 @@
-// How the programs of tests say what has become of a training.
+// How the programs of tests print the outcome of a training.
 #pragma once
 #include <bit>
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace strata::test {
 
-/// Of the bits of all numbers.
+/// A digest of the bits of all elements.
 inline std::string digest_of(std::span<const float> numbers) {
   detail::fnv1a hash;
   for (const float w : numbers) hash.add(std::uint64_t{std::bit_cast<std::uint32_t>(w)});
   return detail::formatted("%016llx", static_cast<unsigned long long>(hash.value()));
 }
 
-/// In a catch block: prints the error, and returns what the program ends with.
+/// To be called in a catch block: prints the error, and returns the exit status of the program.
 inline int report_error() {
   try {
     throw;

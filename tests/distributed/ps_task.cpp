@@ -1,10 +1,11 @@
 // needs: grpc protozero
 // One process of a training with parameter servers, for test_parameter_server.py: ps_task STRATEGY LEAVES [EPOCHS [PAUSE]]
 // STRATEGY: one_device asynchronous bounded synchronous. Waits PAUSE ms after each batch. Prints losses and a digest of the
-// parameters. TLS: a folder with authority.pem, worker.pem and worker.key. UNPROTECTED: do without on any address.
-// SNAPSHOTS: the folder of the servers' snapshots, one after each update, or soon. HOLD: a file to wait for after
-// HOLD_AFTER steps. START, RETRY: for how many seconds a server may be away at the start, and later. WORDS: so many samples of
-// words, for a network with tables of 100,000 rows. LAMB: instead of adam. BETA_1_PERCENT: its setting.
+// parameters. TLS: a folder with authority.pem, worker.pem and worker.key. UNPROTECTED: uses neither TLS nor a
+// secret, on any address. SNAPSHOTS: the folder of the servers' snapshots, one after each update, or soon. HOLD: a file to wait
+// for after HOLD_AFTER steps. START, RETRY: how many seconds a server may be unreachable at the start, and later. WORDS: the
+// number of samples of words, for a network with tables of 100,000 rows. LAMB: uses lamb instead of adam. BETA_1_PERCENT: its
+// setting.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

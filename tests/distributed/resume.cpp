@@ -1,8 +1,8 @@
 // needs: grpc protozero
-// A training that can be interrupted, for test_resume.py: resume FOLDER STRATEGY THREADS LEAVES [MILLISECONDS]. Says "under way",
-// then a digest of parameters and history, or "interrupted" and the step. Takes so many milliseconds longer per step.
+// A training that can be interrupted, for test_resume.py: resume FOLDER STRATEGY THREADS LEAVES [MILLISECONDS]. Prints
+// "under way", then a digest of parameters and history, or "interrupted" and the step. MILLISECONDS: a pause after each step.
 // STRATEGY is one_device, mirrored or multi_worker, perhaps with _tcp, _bf16, _elastic and _zero. TIMEOUT: of a wait, in
-// milliseconds. HEARTBEAT: its interval, likewise. START: for how many seconds a worker may be away at the start.
+// milliseconds. HEARTBEAT: its interval in milliseconds. START: how many seconds a worker may be missing at the start.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

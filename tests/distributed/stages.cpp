@@ -1,8 +1,8 @@
 // needs: grpc protozero
 // One process of a training for test_stages.py: stages STRATEGY [FOLDER]. Prints a digest of the parameters and the results.
-// CRASH: the step at which a callback throws. PAUSE: milliseconds to sleep after each step, which is said. ELASTIC: the least
-// number of workers of an elastic training. EPOCHS: 3 by default. HEARTBEAT: its interval, TIMEOUT: of a wait, both in
-// milliseconds. START: for how many seconds a worker may be away at the start.
+// CRASH: the step at which a callback throws. PAUSE: milliseconds to sleep after each step, which is printed. ELASTIC: the
+// least number of workers of an elastic training. EPOCHS: 3 by default. HEARTBEAT: its interval, TIMEOUT: of a wait, both in
+// milliseconds. START: how many seconds a worker may be missing at the start.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // Preloaded into the processes of tests: sets their time of day and slows their disk while they run. system_faults.py compiles it.
-// STRATA_SYSTEM_FAULTS names the file that says how. No call of the kernel is changed, so the machine stays as it is.
+// STRATA_SYSTEM_FAULTS names the file with the settings. System calls are not changed, so other processes are not affected.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

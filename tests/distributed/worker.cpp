@@ -1,12 +1,12 @@
 // needs: grpc protozero
 // One process of a training, for test_*.py: worker NETWORK STRATEGY THREADS LEAVES [EPOCHS]. Prints a digest of the parameters.
-// worker strategies: prints those of several processes.
+// "worker strategies" prints the strategies of several processes.
 // TLS: a folder with authority.pem, worker.pem and worker.key. SLOW: how many milliseconds to sleep after each epoch.
-// EVALUATION: say when a batch is evaluated, and sleep so many milliseconds before. ELASTIC: the least number of workers of an
-// elastic training. HEARTBEAT: milliseconds. STEPS: say when each step ends, and sleep so many milliseconds before the next.
-// THROW: the epoch in which a callback throws. EXIT: then the program ends without destructors.
-// HOLD: a file to wait for before the last epoch. UNPROTECTED: listen on addresses that others can reach. Under Slurm, its
-// cluster is that of Slurm.
+// EVALUATION: prints a line when a batch is evaluated, and sleeps so many milliseconds before. ELASTIC: the least number of
+// workers of an elastic training. HEARTBEAT: its interval in milliseconds. STEPS: prints a line when each step ends, and sleeps
+// so many milliseconds before the next. THROW: the epoch in which a callback throws. EXIT: after that, the program ends without
+// destructors. HOLD: a file to wait for before the last epoch. UNPROTECTED: listens on addresses that others can reach. Under
+// Slurm, the cluster is that of Slurm.
 #include <chrono>
 #include <concepts>
 #include <cstdio>
@@ -83,7 +83,7 @@ void train(const auto& strategy, int count) {
                 strategy,
                 seed(5)};
   const auto evaluated = digits | data::batch<50> | data::map([](auto&) { take_time_to_evaluate(); });
-  // Ends with the weights of the epoch with the highest loss, which is the first one, if that is asked for.
+  // If RETURN is set, restores the weights of the epoch with the highest loss, which is the first one.
   early_stopping returns{.monitor = "loss",
                          .patience = count,
                          .mode = monitor_mode::max,
@@ -102,7 +102,7 @@ void train(const auto& strategy, int count) {
               past["val_accuracy"].back(), past["auc"].back());
 }
 
-/// With segments of few elements: the networks are small.
+/// zero<3> with segments of few elements, because the networks are small.
 struct all_in_slices : zero<3> {
   template <class Backend>
   using backend = segmented<Backend, 4096>;

@@ -1,8 +1,8 @@
 // needs: grpc protozero mock_pjrt
 // One process of a training on two mocked devices per process, for test_xla_workers.py: xla_worker EPOCHS PAUSE. Prints the
 // devices, the first sample that each step sends to the first of them, and a digest of the parameters. PAUSE: milliseconds before
-// each step. ALONE: plugins do not find each other. EXECUTION: steps of an execution; the sums of each are read once. STEPS:
-// begins that many steps and waits for none of them; the first process then ends with an error, and the others do nothing more.
+// each step. ALONE: plugins do not find each other. EXECUTION: steps per execution, whose sums are read once. STEPS: begins that
+// many steps and waits for none of them; then the first process ends with an error, and the others do nothing more.
 // ERROR, of the first process: "thrown"; "announced", which fit does; "sending", in which the last step waits for its batch.
 // THEN: what each process does after STEPS instead: "leaves", "agrees" or "evaluates".
 #include <chrono>
@@ -27,7 +27,7 @@ using net = sequential<input<3>, dense<2, softmax>>;
 struct tell_steps {
   int pause;
   void on_batch_end(training_state& s) const {
-    float first = -1;  // of the input: after kernel and bias
+    float first = -1;  // the first element of the input, which is the argument after kernel and bias
     if (const auto& sent = mock_pjrt::observed().last_arguments; sent.size() > 2)
       std::memcpy(&first, sent[2].data(), sizeof first);
     std::printf("step %ld first %g\n", s.step, double(first));
@@ -36,7 +36,7 @@ struct tell_steps {
   }
 };
 
-/// Returns only in the first process, where the error has been announced and caught.
+/// Begins steps, and fails in the first process as ERROR specifies. Returns only if the error is announced, or THEN is set.
 void begin_steps(auto& executor, const samples<float>& batch, int steps, bool is_first) {
   const char* const set = std::getenv("ERROR");
   const std::string error_is = set ? set : "thrown";

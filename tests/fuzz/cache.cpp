@@ -1,4 +1,4 @@
-// Files of data::cache, with and without checks. The checksum of the header can be made right, so that inputs get past it.
+// Files of data::cache, with and without checks. The checksum of the header can be corrected, so that inputs get past it.
 #include <strata/data/sources/from_tensor_slices.hpp>
 #include <strata/data/views/batch.hpp>
 #include <strata/data/views/cache.hpp>
@@ -20,7 +20,8 @@ std::vector<std::string> seeds() {
           fuzz::with_choice(7, file)};
 }
 
-/// After the first line and blanks up to a multiple of 64 bytes: 8 bytes of samples, their checksum, and that of the 12 bytes.
+/// Corrects the checksum of the header, which follows the first line and blanks up to a multiple of 64 bytes: the number of
+/// samples in 8 bytes, 4 bytes that check the samples, and the checksum of these 12 bytes.
 std::string with_checksum(std::string file) {
   const std::size_t at = (file.find('\n') + 1 + 63) / 64 * 64;
   if (file.find('\n') == file.npos || at + 16 > file.size()) return file;

@@ -1,5 +1,5 @@
 // needs: protozero
-// What processes and their coordinator say to each other.
+// The messages between processes and their coordinator.
 #include <strata/control/control_messages.hpp>
 
 #include "fuzz.hpp"

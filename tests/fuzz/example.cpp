@@ -1,5 +1,5 @@
 // needs: protozero
-// tf.train.Example: every feature by its kind, and what example_builder makes of the features.
+// tf.train.Example: every feature by its kind, and example_builder with these features.
 #include <strata/data/formats/example.hpp>
 #include <strata/data/formats/example_builder.hpp>
 
@@ -23,11 +23,11 @@ std::vector<std::string> larger(int count) {
   return {fuzz::bytes_of(e.serialized())};
 }
 
-/// The features of an Example that can be read, each in the way of its kind.
+/// The features of an Example that can be read, each by its kind.
 data::example_builder features_of(const data::example& e) {
   data::example_builder all;
   std::vector<std::string_view> keys = e.keys();
-  keys.resize(std::min(keys.size(), std::size_t(64)));  // each is looked for among all
+  keys.resize(std::min(keys.size(), std::size_t(64)));  // the time of a lookup grows with their number
   for (const std::string_view key : keys) {
     fuzz::check(e.contains(key));
     try {

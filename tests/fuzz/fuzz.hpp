@@ -1,4 +1,4 @@
-// What fuzz targets share: how a target announces itself, files in memory, and what must hold once an input is accepted.
+// Common parts of fuzz targets: how a target is registered, files in memory, and checks of an input that was accepted.
 #pragma once
 #include <strata/io/file_descriptor.hpp>
 #include <sys/mman.h>
@@ -18,10 +18,10 @@
 
 namespace strata::fuzz {
 
-/// A parser under test, as a global object of its file. `read` gets an input and may throw strata::error: the input is refused.
-/// Any other exception, a crash, a leak, and too much memory or time are findings; and so is work for each byte that grows with
-/// the input. `seeds` are the inputs to begin with. `larger` makes inputs with `count` of what a file can have any number of;
-/// where it is missing, only what follows the first byte of an input is repeated.
+/// A parser under test, as a global object of its file. `read` gets an input and may throw strata::error to refuse it. Any other
+/// exception, a crash, a leak, too much memory or time are findings; so is work per byte that grows with the input. `seeds` are
+/// the first inputs. `larger` makes inputs with `count` of the elements that a file can have any number of; without it, only the
+/// bytes after the first one of an input are repeated.
 struct target {
   const char* name;
   std::vector<std::string> (*seeds)();
@@ -29,16 +29,16 @@ struct target {
   std::vector<std::string> (*larger)(int count) = nullptr;
   const target* next = std::exchange(first, this);
 
-  static inline const target* first = nullptr;  // of all
+  static inline const target* first = nullptr;  // of the list of all targets
 };
 
-/// The input has been accepted, and these values must show what is promised then.
+/// Ends the program unless a condition holds that is promised for accepted inputs.
 inline void check(bool holds) {
   if (!holds) std::abort();
 }
 /// Calls f, which may not throw because the input has been accepted.
 void accepted(auto&& f) noexcept { f(); }
-/// Reads all bytes of a value, so that sanitizers see whether they are there.
+/// Reads all bytes of a value, so that sanitizers check that they may be read.
 inline void look_at(const void* at, std::size_t bytes) {
   std::uint8_t sum = 0;
   for (std::size_t i = 0; i < bytes; ++i) sum = std::uint8_t(sum + static_cast<const std::uint8_t*>(at)[i]);
@@ -76,7 +76,7 @@ inline std::string content_of(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
-/// What write(path) writes into a file.
+/// The bytes that write(path) writes into a file.
 std::string written(auto&& write) {
   const std::filesystem::path path = folder() / "written";
   write(path);

@@ -1,5 +1,5 @@
 // needs: grpc
-// What a stranger sends before it has proved that it belongs to a training: to a server, or to a process that calls one.
+// The messages of an unauthenticated peer, to a server or to a client.
 #include <strata/net/tls_stream.hpp>
 #include <sys/socket.h>
 
@@ -14,7 +14,7 @@ const detail::tls_identity& identity() {
   return with_a_key;
 }
 
-/// The other side of a connection.
+/// The other end of a connection.
 struct stranger {
   io::file_descriptor socket{};
   detail::tls_stream stream;
@@ -40,7 +40,7 @@ struct stranger {
 std::vector<std::string> seeds() {
   stranger server(false), client(true);
   server.stream.greet();
-  const std::string first = server.hear();  // what a client says
+  const std::string first = server.hear();  // the first message of a client
   client.say(first);
   client.stream.greet();
   const std::string answer = client.hear();
@@ -58,7 +58,7 @@ void read(std::string_view input) {
   other.say(chosen.rest);
   ::shutdown(other.socket.number(), SHUT_WR);
   const detail::stream_progress greeted = other.stream.greet();
-  fuzz::check(greeted.is_broken || greeted.is_closed);  // no stranger has the key
+  fuzz::check(greeted.is_broken || greeted.is_closed);  // the peer has no key, so the handshake must fail
   fuzz::check(greeted.is_closed || !other.stream.why_broken().empty());
 }
 

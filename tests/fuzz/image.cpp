@@ -1,5 +1,5 @@
 // needs: libpng libjpeg
-// PNG and JPEG files, with 1, 3 and 4 channels. The checksums of a PNG file are made right, so that inputs get past them.
+// PNG and JPEG files, with 1, 3 and 4 channels. The checksums of a PNG file are corrected, so that inputs get past them.
 #include <strata/data/image/image_file.hpp>
 #include <zlib.h>
 
@@ -33,7 +33,7 @@ std::vector<std::string> seeds() {
   return all;
 }
 
-/// Of each chunk: length, type, data and the checksum of the latter two.
+/// Corrects the checksum of each chunk, which consists of length, type, data and the checksum of the latter two.
 std::string with_checksums(std::string png) {
   const auto number = [&](std::size_t at) {
     std::uint32_t n = 0;

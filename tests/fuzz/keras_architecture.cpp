@@ -1,5 +1,5 @@
 // needs: hdf5 libzip
-// Architectures in files of Keras, which become the text of a network.
+// Architectures in files of Keras, converted to the text of a network.
 #include <strata/interop/keras/network_text.hpp>
 
 #include "fuzz.hpp"

@@ -1,7 +1,7 @@
 // The program of all fuzz targets. STRATA_FUZZ_TARGET names the one to run; its seeds go into STRATA_FUZZ_FOLDER/seeds. Without a
 // name, it lists the targets.
-// It ends after STRATA_FUZZ_SECONDS of processor time, and with an input that takes more than 10 s of it: the clock would blame
-// inputs for a machine that is busy with other things.
+// It ends after STRATA_FUZZ_SECONDS of processor time, and with a finding if an input takes more than 10 s. Wall-clock time would
+// report inputs as slow on a busy machine.
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -18,14 +18,14 @@
 using namespace strata;
 
 static const fuzz::target* chosen = nullptr;
-static double seconds = 0;  // of processor time; 0: without end
+static double seconds = 0;  // of processor time; 0: no limit
 
 static void limit_input(long most) {
   const itimerval limit{{}, {most, 0}};
   ::setitimer(ITIMER_PROF, &limit, nullptr);
 }
 
-/// How often each piece of the code has run: clang counts that with -fprofile-instr-generate, and the linker names where.
+/// The counters of executed regions of code, from -fprofile-instr-generate; the linker defines these symbols.
 extern "C" std::uint64_t __start___llvm_prf_cnts[], __stop___llvm_prf_cnts[];
 
 static std::uint64_t work_so_far() {
@@ -41,8 +41,8 @@ static void read(std::string_view input) {
   }
 }
 
-/// The work for each byte of a long input is that of a short one: it does not grow with the square of the input. Libraries are
-/// not counted.
+/// Checks that the work per byte of a long input is about that of a short one, so that it does not grow quadratically. The code
+/// of libraries is not counted.
 static void check_work(const std::string& shorter, const std::string& longer) {
   const auto work_per_byte = [](const std::string& input) {
     const std::uint64_t before = work_so_far();

@@ -1,5 +1,5 @@
 // needs: protozero
-// What processes leave in the key/value store and say to each other before they are connected.
+// The values that processes write to the key-value store, and their first messages, before they are connected.
 #include <strata/communicators/meeting.hpp>
 
 #include "fuzz.hpp"

@@ -1,4 +1,4 @@
-// Messages in protobuf's format: each is decoded, and what is encoded of it is decoded again to the same.
+// Messages in protobuf's format: each is decoded, encoded and decoded again to the same message.
 #pragma once
 #include <strata/net/message.hpp>
 
@@ -13,7 +13,7 @@ std::vector<std::string> encoded(const Messages&... all) {
   return {with_choice(number++, wire::encode(all))...};
 }
 
-/// The first byte chooses the message, in the same order.
+/// Decodes the message that the first byte selects, in the same order.
 template <class... Messages>
 void decode_one_of(std::string_view input) {
   const choice chosen(input);

@@ -1,4 +1,4 @@
-// NPY files: load_npy of several types, mapped_npy, and what save_npy makes of an array that was read.
+// NPY files: load_npy of several types, mapped_npy, and save_npy of an array that was read.
 #include <strata/data/formats/npy.hpp>
 
 #include "fuzz.hpp"

@@ -26,7 +26,7 @@ std::vector<std::string> larger(int count) {
 void read(std::string_view input) {
   const fuzz::file file(input);
   const data::npz_file archive = data::load_npz(file.path());
-  for (std::size_t i = 0; i < archive.names().size() && i < 16; ++i) {  // each is looked for among all
+  for (std::size_t i = 0; i < archive.names().size() && i < 16; ++i) {  // the time of a lookup grows with their number
     const std::string& name = archive.names()[i];
     const auto try_shape = [&]<class T, shape S>() {
       try {

@@ -1,5 +1,5 @@
 // needs: protozero
-// What workers and parameter servers say to each other, and the parts of a server's snapshot.
+// The messages between workers and parameter servers, and the parts of a server's snapshot.
 #include <strata/parameter_server/parameter_messages.hpp>
 #include <strata/parameter_server/snapshot_codec.hpp>
 

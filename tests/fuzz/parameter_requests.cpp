@@ -1,5 +1,5 @@
 // needs: protozero
-// What workers ask of a parameter server, message by message: each is answered once, with a refusal or with weights.
+// Requests of workers to a parameter server: each is answered exactly once, with a refusal or with weights.
 #include <strata/control/control_messages.hpp>
 #include <strata/net/message.hpp>
 #include <strata/parameter_server/parameter_messages.hpp>
@@ -13,7 +13,7 @@ using namespace strata;
 namespace {
 enum method : unsigned { join, leave, assign, pull, push };
 
-/// A request in an input: its method and worker, how long its message and its elements are, then these.
+/// A request as part of an input: method and worker, the sizes of its message and its elements, then both.
 std::string request(method m, unsigned worker, const std::string& message, std::size_t elements) {
   return std::string{char(unsigned(m) | worker << 4), char(message.size()), char(elements)} + message +
          std::string(elements * sizeof(float), '\1');
@@ -38,7 +38,7 @@ std::vector<std::string> seeds() {
 
 struct server_and_answers : fuzz::small_server {
   using small_server::small_server;
-  std::vector<int> answers{};  // to each request
+  std::vector<int> answers{};  // the number of answers to each request
 
   void take(method m, int worker, std::string_view message, std::string_view elements) {
     const std::uint64_t incarnation = 7;

@@ -1,4 +1,4 @@
-// Safetensors files: the header, all tensors, and what write_safetensors makes of them.
+// Safetensors files: the header, all tensors, and write_safetensors of what was read.
 #include <strata/io/safetensors.hpp>
 
 #include "fuzz.hpp"

@@ -1,4 +1,4 @@
-// The secret of a training, as STRATA_SECRET or a file has it.
+// The secret of a training, from STRATA_SECRET or a file.
 #include <strata/net/training_secret.hpp>
 
 #include "fuzz.hpp"

@@ -1,6 +1,6 @@
 // needs: protozero
-// Snapshots of a parameter server, and a server that goes on from one. Sections can get their lengths and checksums, so that
-// inputs get past these.
+// Snapshots of a parameter server, and a server that continues from one. Lengths and checksums of sections can be corrected, so
+// that inputs get past them.
 #include <strata/parameter_server/parameter_snapshots.hpp>
 
 #include "fuzz.hpp"
@@ -8,7 +8,7 @@
 using namespace strata;
 
 namespace {
-/// Each section begins with two bytes of its size, in this input.
+/// The sections of a snapshot as an input: each begins with its size in two bytes.
 std::string sections_of(const fuzz::small_server& server) {
   std::string all;
   detail::save_snapshot(server.store, [&](std::string_view section) {

@@ -1,4 +1,4 @@
-// A parameter server without a network, for targets: two workers, two shards, and a table in the first of them.
+// A parameter server without a network, for fuzz targets: two workers, two shards, and a table in the first of them.
 #pragma once
 #include <strata/cpu/engine/host_arithmetic.hpp>
 #include <strata/optimizers/sgd.hpp>

@@ -1,4 +1,4 @@
-// Snapshots of a training. Their checksum can be made right, so that inputs get past it.
+// Snapshots of a training. Their checksum can be corrected, so that inputs get past it.
 #include <strata/io/crc32c.hpp>
 #include <strata/train/snapshot.hpp>
 

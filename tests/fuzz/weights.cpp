@@ -1,4 +1,4 @@
-// Files of weights: load_weights with and without conversion, and what save_weights makes of weights that were read.
+// Files of weights: load_weights with and without conversion, and save_weights of weights that were read.
 #include <strata/layers/dense.hpp>
 #include <strata/layers/input.hpp>
 #include <strata/train/weights_file.hpp>

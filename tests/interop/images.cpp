@@ -6,7 +6,7 @@
 
 using namespace strata;
 
-/// images CHANNELS FILE...: "height width channels pixels" or "error why", a line each.
+/// images CHANNELS FILE...: prints a line for each file, "height width channels pixels" or "error REASON".
 int main(int argc, char** argv) {
   data::image image;
   for (int i = 2; i < argc; ++i) {

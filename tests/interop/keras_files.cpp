@@ -1,5 +1,5 @@
 // needs: hdf5 libzip
-// The other half of test_keras_files.py: keras_files NETWORK OPTIMIZER FOLDER [FILE]. Takes the weights, and the state of the
+// The other half of test_keras_files.py: keras_files NETWORK OPTIMIZER FOLDER [FILE]. Loads the weights, and the state of the
 // optimizer, from FILE, or else trains three steps; writes FOLDER/ours.keras, .weights.h5, .h5 and the predictions; prints the
 // losses of further steps. FOLDER has the data: x as float, y as int32.
 #include <cstdio>

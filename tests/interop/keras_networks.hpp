@@ -1,4 +1,4 @@
-// The networks of test_keras_files.py: among them they have every layer of strata.
+// The networks of test_keras_files.py: together they have every layer of strata.
 #pragma once
 #include <strata/strata.hpp>
 
@@ -10,7 +10,7 @@ using mlp = sequential<input<28, 28>, flatten, dense<128, relu>, dense<10, softm
 using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, relu>, max_pool2d<>, flatten,
                        dropout<0.5_r>, dense<10, softmax>>;
 
-// Layers of images in a row.
+// Layers for images, in sequence.
 using image =
     sequential<input<12, 12, 3>, normalization, conv2d<4, 3, same_padding, stride<2>, no_bias, kernel_regularizer<l2<1e-3_r>>>,
                batch_norm<momentum<0.9_r>>, activation<silu>,
@@ -30,7 +30,7 @@ using graph = sequential<
 
 using gap = sequential<input<5, 5, 2>, conv2d<6, 2, stride<2, 1>, leaky_relu<>>, global_average_pool2d, dense<5, softmax>>;
 
-// Convolutions of single channels.
+// Depthwise and separable convolutions.
 using separated =
     sequential<input<9, 8, 3>, rescaling<2_r, -1_r>, depthwise_conv2d<3, same_padding, stride<2>, depth_multiplier<2>, hard_silu>,
                separable_conv2d<5, 2, kernel_size<2, 1>, relu, pointwise_regularizer<l2<1e-3_r>>>,
@@ -40,11 +40,11 @@ using separated =
 using words =
     sequential<input<7>, embedding<20, 6>, layer_norm<no_center>, global_max_pool1d, dense<8, elu<>>, dense<5, softmax>>;
 
-// For training in both: no random numbers.
+// To be trained in both, so it uses no random numbers.
 using trained = sequential<input<6, 6, 2>, conv2d<4, 3, relu>, batch_norm<>, residual<conv2d<4, 3, same_padding>>, flatten,
                            dense<16, tanh_activation, kernel_regularizer<l2<1e-3_r>>>, dense<5, softmax>>;
 
-// The same with parts that are not trained, below and between those that are.
+// The same layers, some of them frozen, below and between trained ones.
 using tuned = sequential<
     input<6, 6, 2>, frozen<conv2d<4, 3, relu>, batch_norm<no_scale>>, conv2d<4, 3>,
     frozen<batch_norm<>, activation<tanh_activation>, flatten, dense<16, tanh_activation, kernel_regularizer<l2<1e-3_r>>>>,

@@ -16,7 +16,7 @@ using namespace strata;
 namespace {
 using mlp = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dropout<0.2_r>, dense<64, relu>, dense<10, softmax>>;
 
-/// A digest of the parameters.
+/// Trains, and returns a digest of the parameters.
 std::string trained(const auto& strategy) {
   const auto digits = data::synthetic_digits(150, 3);
   trainer model{mlp{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(5)};
@@ -24,7 +24,7 @@ std::string trained(const auto& strategy) {
   return test::digest_of(model.parameters());
 }
 
-/// More than goes into one message of MPI.
+/// Exchanges more than fits in one message of MPI.
 void exchange_much() {
   mpi_communicator c;
   constexpr std::size_t bytes = (std::size_t{1} << 26) + 4096;
@@ -47,7 +47,7 @@ int main(int argc, char** argv) try {
   if (what == "multi_worker")
     std::cout << "digest " + trained(multi_worker_mirrored{mpirun(), {.compute = compute, .communication = communication}}) +
                      '\n';
-  if (what == "twice") {  // one after the other, and the program uses MPI itself
+  if (what == "twice") {  // two trainings, one after the other, in a program that uses MPI itself
     MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &argc);
     const std::string first = trained(synchronous_among{mpi_communicator(), compute});
     std::cout << (first == trained(synchronous_among{mpi_communicator(), compute}) ? "digest " + first + '\n' : "unequal\n");

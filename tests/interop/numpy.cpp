@@ -15,7 +15,7 @@ namespace {
 
 constexpr shape sample{2, 3};
 
-/// A value per line, so that no bit is lost.
+/// Prints a value per line, with all its bits.
 template <class T>
 void print(const std::string& path, const std::string& member) {
   const auto a = member.empty() ? data::load_npy<T, sample>(path) : data::load_npz(path).load<T, sample>(member);

@@ -1,5 +1,5 @@
 // needs: protozero
-// Writes networks as ONNX files, and what they predict for random inputs: FOLDER/NAME.onnx, NAME.x and NAME.y, floats.
+// Writes networks as ONNX files, and their predictions for random inputs: FOLDER/NAME.onnx, NAME.x and NAME.y, floats.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -41,7 +41,7 @@ void save(const std::filesystem::path& folder, const std::string& name) {
   write(folder / (name + ".y"), y);
 }
 
-/// An operation of a user's own.
+/// A user-defined operation.
 struct doubling {
   static constexpr auto name = "doubling", class_name = "Doubling";
   static constexpr expected_shape output_shape(shape in) { return in; }

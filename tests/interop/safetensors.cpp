@@ -11,7 +11,7 @@ using namespace strata;
 
 namespace {
 
-/// Metadata as "key=value", tensors as "name dtype [extents] bytes".
+/// Prints metadata as "key=value", tensors as "name dtype [extents] bytes".
 void print(const safetensors_file& file) {
   for (const auto& [key, value] : file.metadata()) std::cout << key << '=' << value << '\n';
   for (const safetensors_file::entry& e : file.entries()) {

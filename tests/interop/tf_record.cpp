@@ -20,7 +20,7 @@ void print_hex(std::span<const std::byte> bytes) {
   for (const std::byte b : bytes) std::printf("%02x", std::to_integer<unsigned>(b));
 }
 
-/// A record per line: its bytes, or "key kind values..." of all features if it is an Example.
+/// Prints a record per line: its bytes, or "key kind values..." of all features if it is an Example.
 void print(const char* path, data::compression format, bool examples) {
   for (const data::tf_record_bytes& record : data::tf_record_reader(path, {.compression = format})) {
     if (!examples) {

@@ -1,7 +1,7 @@
 // The other half of test_xla_tpu.py and test_xla_cuda.py: compiles training steps for devices that this machine does not have.
 // Arguments: "tpu" and a topology of libtpu, or "cuda" and a file that describes a GPU, of which there are then 8; names of
-// networks. A line for each network and number of replicas: bytes of the executable, XLA's estimates of operations, bytes and
-// seconds, and the processor seconds that compiling took.
+// networks. Prints a line for each network and number of replicas: bytes of the executable, XLA's estimates of operations, bytes
+// and seconds, and the processor seconds that compiling took.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>

@@ -18,7 +18,7 @@ using namespace xla_networks;
 
 namespace {
 
-/// Batches with as many samples as a step says, of random numbers.
+/// A batch of `count` random samples.
 template <class Program>
 struct random_batch {
   using T = typename Program::value_type;
@@ -52,7 +52,7 @@ struct random_batch {
   }
 };
 
-/// What a program reports and has after steps of several sizes, the last ones with weights.
+/// Results and state of a program after steps of several sizes, the last ones with sample weights.
 template <class Program>
 struct outcome {
   numbers sums, weights, slots, evaluation, predictions;
@@ -117,7 +117,7 @@ struct hard_swish : detail::elementwise_function {
     return x < -3 ? T(0) : x > 3 ? T(1) : x / 3 + T(0.5);
   }
 };
-/// Not finite where its input is 0.
+/// An activation that is not finite where its input is 0.
 struct log_of_square : detail::elementwise_function {
   static constexpr auto name = "log_of_square";
   static constexpr bool uses_input = true, uses_output = false;
@@ -153,7 +153,7 @@ struct largest_error {
     }
   }
 };
-/// A mean over more elements than a formula may have comparisons.
+/// A loss that is a mean over more elements than the number of comparisons allowed in a formula.
 struct pinball {
   static constexpr auto name = "pinball";
   static constexpr label_kind labels = label_kind::dense;
@@ -203,7 +203,7 @@ int main() try {
   compare<exact<quantiles, pinball, sgd>>("quantiles", sgd{.learning_rate = 0.1}, {1});
   compare<exact<logarithms, mean_squared_error, sgd, r2_score>>("logarithms", sgd{.learning_rate = 1e-4}, {1, 5});
   compare<test::program_of_two<true, adam, precision::f64>>("two inputs and outputs", adam{}, {2});
-  // In float, and with operands of products rounded to bfloat16.
+  // First in float, then with the operands of products rounded to bfloat16.
   compare<program<words, binary_crossentropy<>, sgd, type_list<accuracy>>>("float", sgd{.learning_rate = 0.1}, {1}, 1e-5);
   compare<program<transferred, mean_squared_error, sgd, type_list<>, precision::mixed_bf16>>("mixed_bf16", sgd{}, {1}, 2e-2);
 } catch (const std::exception& e) {

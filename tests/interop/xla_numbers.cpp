@@ -18,7 +18,7 @@ namespace {
 /// The rows of a module; the last one is padding where a module is padded.
 constexpr int rows = 5;
 
-/// A module that is made of many tests, because each module costs a tenth of a second.
+/// Combines many tests in one module, because each module costs a tenth of a second.
 struct bench {
   hlo::element number;
   hlo::graph in{};
@@ -51,7 +51,7 @@ struct bench {
     module.results.push_back({.type = t.type()});
     returned.push_back(t);
   }
-  /// tolerance: in units of that of one operation.
+  /// Compares a tensor with expected elements; the tolerance is in units of that of one operation.
   void expect(std::string what, hlo::tensor t, numbers expected, double tolerance = 1) {
     if (!t) throw error({what, ": the emission does not compute it"});
     result(t);
@@ -71,7 +71,7 @@ struct bench {
       report(comparisons[i].what, got[i], comparisons[i].expected, comparisons[i].tolerance);
   }
 };
-/// That of the tests of this number type. A module has up to 60 results.
+/// The bench for tests of this element type. A module has up to 60 results.
 bench& bench_of(hlo::element number) {
   static std::unique_ptr<bench> all[2];
   std::unique_ptr<bench>& b = all[number == hlo::element::f64];
@@ -92,7 +92,7 @@ hlo::extents extents_of(const shape& s) {
   return e;
 }
 
-/// What a test needs to know of an operation, with its type erased.
+/// The properties of an operation that a test needs, with its type erased.
 struct tested_operation {
   std::string name;
   std::vector<shape> in;
@@ -134,7 +134,7 @@ void compare(const tested_operation& op, hlo::element number, const ranges& rang
   c.y = op.emission.forward(c);
   op.emission.backward(c);
 
-  // The reference.
+  // The results of the reference.
   operands<double> o;
   numbers y(std::size_t(rows * op.out.size())), saved(std::size_t(rows * op.saved)), scratch(std::size_t(op.scratch)),
       statistics(2 * std::size_t(op.statistics));
@@ -165,7 +165,7 @@ void compare(const tested_operation& op, hlo::element number, const ranges& rang
     if (!op.parameters[k].trainable) expect(op.parameters[k].name, c.new_state[k], state[k]);
 }
 
-/// An operation, on inputs of these shapes.
+/// An operation with inputs of these shapes.
 template <class Operation, shape... In>
 tested_operation operation_on() {
   constexpr std::array<shape, sizeof...(In)> in{In...};
@@ -256,7 +256,7 @@ void test_loss(shape in, double low, double high, truths kind) {
           }};
   for (const hlo::element number : number_types) compare(loss, number, low, high, kind);
 }
-/// The loss on what the activation makes, from what it reads.
+/// Tests an activation fused with a loss.
 template <class Activation, class L, shape In>
 void test_joint(double low, double high, truths kind) {
   using K = kernel<reference, fused<Activation, L>, precision::f64, In>;
@@ -292,13 +292,13 @@ void test_joint(double low, double high, truths kind) {
   for (const hlo::element number : number_types) compare(loss, number, low, high, kind);
 }
 
-/// A metric over the samples; the last row is padding. hostile: predictions that are not finite are among them.
+/// Tests a metric on the samples; the last row is padding. hostile: some predictions are not finite.
 template <class M, label_kind Kind>
 void test_metric(int n, double low = 0, double high = 1, bool hostile = false) {
   const std::size_t size = std::size_t(n);
   numbers x = random_numbers(rows * size, 5, low, high);
   numbers truth = Kind == label_kind::sparse ? random_numbers(rows, 6, 0, n == 1 ? 2 : n) : random_numbers(rows * size, 6);
-  constexpr bool in_double = std::is_same_v<M, r2_score>;  // whatever the numbers are: its sums nearly cancel
+  constexpr bool in_double = std::is_same_v<M, r2_score>;  // for every element type, because its sums nearly cancel
   for (numbers* all : {&x, &truth})
     for (double& v : *all) v = in_double ? double(float(v + 1000)) : v;
   for (std::size_t i = 0; i < truth.size(); ++i) {
@@ -332,7 +332,7 @@ void test_metric(int n, double low = 0, double high = 1, bool hostile = false) {
 }
 
 /// Three updates of a matrix with a penalty, a stack of matrices and a vector. The first row and the first column of each matrix
-/// of the stack have no gradient. unit: of the gradients.
+/// of the stack have no gradient. unit: the scale of the gradients.
 template <class O>
 void test_optimizer(const O& o, const char* name = O::name, double unit = 1) {
   const std::vector<hlo::extents> shapes{{6, 5}, {2, 3, 4}, {7}};
@@ -350,7 +350,7 @@ void test_optimizer(const O& o, const char* name = O::name, double unit = 1) {
                           .columns = rank < 2 ? 1 : shapes[p][rank - 1]});
   }
   for (const hlo::element number : number_types) {
-    if (number == hlo::element::f32 && !std::is_same_v<O, adam> && !std::is_same_v<O, adafactor>) continue;  // as those
+    if (number == hlo::element::f32 && !std::is_same_v<O, adam> && !std::is_same_v<O, adafactor>) continue;  // all others alike
     // The module: the weights and slots of each parameter, then all gradients, then the scalars.
     bench b{.number = number};
     std::vector<hlo::updated_parameter> updated;
@@ -435,12 +435,12 @@ int main() try {
   test_layer<conv2d_transpose<3, 3, stride<2>, same_padding>, shape{4, 3, 2}>();
   test_layer<conv2d_transpose<3, 2, stride<3>>, shape{4, 3, 2}>();
   test_layer<conv2d_transpose<3, 3, dilation<2>, no_bias>, shape{4, 3, 2}>();
-  // Gradients of kernels as products of patches.
+  // Gradients of kernels are products of patches.
   const stablehlo::platform_traits few_channels{.channels_of_convolved_images = 8};
   test_layer<conv2d<4, 3, stride<2>, same_padding, no_bias>, shape{6, 5, 3}>({}, few_channels);
   test_layer<conv2d<4, 3, kernel_size<3, 2>, dilation<2>>, shape{7, 6, 1}>({}, few_channels);
   test_layer<conv2d_transpose<3, 3, stride<2>, same_padding>, shape{4, 3, 2}>({}, few_channels);
-  // Depthwise convolutions by element.
+  // Depthwise convolutions are computed element by element.
   const stablehlo::platform_traits by_element{.depthwise_by_element = true};
   test_layer<conv2d<4, 3, kernel_size<3, 2>, stride<2>, same_padding, groups<4>>, shape{7, 6, 4}>({}, by_element);
   test_layer<conv2d<3, 2, dilation<2>, groups<3>>, shape{7, 6, 3}>({}, by_element);
@@ -448,7 +448,7 @@ int main() try {
   for (const bool by_window : {true, false}) {
     const stablehlo::platform_traits platform{.pools_by_reduce_window = by_window};
     test_layer<max_pool2d<2>, shape{5, 6, 3}>({}, platform);
-    // Whole numbers: equal elements in a window.
+    // Whole numbers, so that windows have equal elements.
     test_layer<max_pool2d<3>, shape{7, 6, 2}>({.low = 0, .high = 3, .whole = true}, platform);
   }
   test_layer<max_pool2d<3, stride<2>, same_padding>, shape{6, 7, 2}>();

@@ -1,4 +1,4 @@
-// Runs modules of StableHLO on a plugin with numbers from the host, and compares the results with those of the reference.
+// Runs modules of StableHLO on a plugin with arrays from the host, and compares the results with those of the reference.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -89,7 +89,7 @@ class compiled_module {
   }
 };
 
-/// One line: what was compared, and the largest error, relative to the largest number.
+/// Prints a line: what was compared, and the largest error, relative to the largest element.
 inline void report(const std::string& what, const numbers& got, const numbers& expected, double tolerance) {
   double worst = got.size() == expected.size() ? 0 : 1e9, scale = 1e-3;
   for (double e : expected) scale = std::max(scale, std::abs(e));

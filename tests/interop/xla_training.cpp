@@ -32,7 +32,7 @@ void compare(const char* what, const auto& data, const auto& optimizer, std::ini
   for (int r : replicas) tell(what, r, trained<Network>(data, optimizer, xla{.replicas = r}, steps), native);
 }
 
-/// A strategy whose calls compute the steps of an execution in a loop, also where that is slower.
+/// A strategy whose modules compute the steps of an execution in a loop, even where that is slower.
 struct looping {
   static constexpr auto name = "looping";
   int replicas = 1;
@@ -47,7 +47,7 @@ struct looping {
   }
 };
 
-/// Two epochs of seven steps, the last one short, in executions of `steps`.
+/// Trains two epochs of seven steps, the last one short, in executions of `steps` steps.
 template <class Network>
 outcome in_executions(const auto& strategy, int steps) {
   trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
@@ -58,7 +58,7 @@ outcome in_executions(const auto& strategy, int steps) {
   return out;
 }
 
-/// Three steps of all layers, three with the first one frozen, three of all again; and the loss of a batch after each.
+/// Trains three steps with all layers, three with the first one frozen, three with all again; evaluates a batch after each.
 template <class Network>
 outcome with_frozen_layers(const auto& data, const auto& strategy) {
   trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, strategy, seed(7)};
@@ -81,8 +81,8 @@ struct crash_at {
   }
 };
 
-/// Four epochs of seven steps, of which one strategy computes the first ten steps, and another the others, with what callbacks
-/// and the optimizer keep: the best weights, averages, and a learning rate that falls with the step.
+/// Trains four epochs of seven steps: one strategy the first ten steps, another one the rest, with the state of callbacks and
+/// optimizer: the best weights, averages, and a learning rate that falls with the step.
 template <class First, class Second>
 outcome with_snapshot(const std::filesystem::path& folder, const auto& optimizer, const First& first, const Second& second) {
   const auto fit = [&](const auto& strategy, auto&&... callback) {

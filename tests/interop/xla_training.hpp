@@ -1,5 +1,5 @@
-// What programs share that train networks on a PJRT plugin and on this machine's cores: the same steps, and a line that says how
-// far they are from each other.
+// Common parts of programs that train networks on a PJRT plugin and on this machine's cores: the same steps, and a line with
+// the differences of their results.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -21,7 +21,7 @@ struct outcome {
   std::vector<double> weights;  // after the last one
 };
 
-/// Steps on batches of `batch`, each seventh of which is short: a batch of 32 is then one of 20.
+/// Trains on batches of `batch` samples, each seventh of which is short: 20 samples instead of 32.
 template <class Network, class Precision = precision::f32, class Loss = sparse_categorical_crossentropy<>>
 outcome trained(const auto& data, const auto& optimizer, const auto& strategy, int steps, int batch = 32) {
   trainer model{Network{}, optimizer, Loss{}, accuracy{}, Precision{}, strategy, seed(7)};
@@ -39,7 +39,7 @@ outcome trained(const auto& data, const auto& optimizer, const auto& strategy, i
   return out;
 }
 
-/// What, replicas, the largest relative difference of the losses, and the largest difference of the weights.
+/// Prints what was trained, replicas, the largest relative difference of the losses, and the largest difference of the weights.
 inline void tell(const char* what, int replicas, const outcome& one, const outcome& other) {
   const auto largest = [](const std::vector<double>& a, const std::vector<double>& b, auto difference) {
     double worst = a.empty() || a.size() != b.size() ? std::numeric_limits<double>::infinity() : 0;

@@ -11,7 +11,7 @@ using namespace strata;
 
 namespace {
 
-/// Its weights are the number of the epoch.
+/// A model whose only weight is the number of the epoch.
 struct epoch_as_weights final : fitted_model {
   float epoch = -1;
 
@@ -33,7 +33,7 @@ struct outcome {
   std::vector<double> rates{};
 };
 
-/// `interruption`: before this epoch the callback is replaced by another one, which gets its state and its arrays.
+/// Runs a callback. Before the epoch `interruption`, another callback replaces it, with its state and its arrays.
 template <class C>
 outcome run(const C& made, const std::string& monitor, const std::vector<double>& values, int interruption) {
   epoch_as_weights model;

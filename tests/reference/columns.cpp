@@ -28,7 +28,7 @@ class columns_check {
 
   samples<T> batch_number(int n) const { return {samples_.data() + n * batch * features, labels_.data() + n * batch, batch}; }
 
-  /// f(a name such as dense/kernel, the place of the parameter in the arena)
+  /// Calls f(a name such as dense/kernel, offset and size in the arena) for each parameter.
   static void for_each_parameter(auto&& f) {
     static constexpr const auto& layout = layout_of_program<P>;
     const std::vector<std::string> names = parameter_names_of<net>();

@@ -1,5 +1,5 @@
-// Small networks on an embedding against the recordings: one step in detail, ten steps of each optimizer. Rows that no batch
-// reads are among what is compared.
+// Small networks on an embedding against the recordings: one step in detail, ten steps of each optimizer. Also
+// compares rows that no batch reads.
 #include <strata/strata.hpp>
 
 #include "recorded.hpp"

@@ -17,7 +17,7 @@ constexpr double value(std::uint32_t stream, std::uint32_t i, double scale, doub
 }
 static_assert(mix(1) == 0x688990c0 && hash(1, 2) == 0x3c6f930d && value(1, 0, 1, 0) == 0.7782440185546875);
 
-/// The tensor `name`, whose beginning must be what `check/name` has.
+/// The tensor `name`, whose first elements must be those of `check/name`.
 template <class T>
 std::vector<T> generated(recording& recorded, const std::string& name, std::uint32_t stream, std::size_t size, double scale,
                          double offset) {
@@ -28,7 +28,7 @@ std::vector<T> generated(recording& recorded, const std::string& name, std::uint
   return out;
 }
 
-// `settings` are those of the model.
+// `settings`: of the recorded model.
 template <class T>
 std::vector<T> generated_inputs(recording& recorded, const nlohmann::json& settings, std::size_t size) {
   return generated<T>(recorded, "inputs", settings.at("inputs"), size, 0.5, 0.5);

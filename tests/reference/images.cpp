@@ -37,7 +37,7 @@ void check_affine() {
         affine_transform(tensor<const T, image_shape>{image.data()}, matrix, tensor<T, image_shape>{out.data()},
                          {mode, between, 7});
         test::compare<T>(what, out, recorded.tensor(what), tolerance<T>);
-        // Each number passes through the function once, and nothing else is written.
+        // The function is applied to each element once, and nothing else is written.
         affine_transform(tensor<const T, image_shape>{image.data()}, matrix, tensor<T, image_shape>{out.data()},
                          {mode, between, 7}, [](T v) { return v + 1; });
         std::vector<double> one_more = recorded.tensor(what);
@@ -100,7 +100,7 @@ void check_resize(const std::string& name, int height, int width, int new_height
   resize(from, pixels<float, Channels>{out.data(), new_height, new_width, new_width * Channels}, method, proportion);
   test::compare<float>(name, out, expected, method == resize_method::nearest ? 0 : 2e-6);
 
-  // As bytes, into the middle of a larger picture.
+  // Resized to bytes, into the middle of a larger picture.
   const int stride = (new_width + 2) * Channels;
   std::vector<std::uint8_t> bytes(std::size_t(stride * (new_height + 2)), 99);
   pixels<std::uint8_t, Channels> whole{bytes.data(), new_height + 2, new_width + 2, stride};

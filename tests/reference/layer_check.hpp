@@ -32,7 +32,7 @@ struct layer_under_test {
   std::vector<stage<T>> stages;
 };
 
-/// The kernels that a program would take: the fused one where there is one.
+/// The kernels that a program would use: the fused one if there is one.
 template <class Layer, shape In, class Backend, class Precision>
 layer_under_test<typename Precision::value_type> lowered() {
   using T = typename Precision::value_type;
@@ -163,7 +163,7 @@ void check_layer_on(recording& recorded, const std::string& name) {
   using T = typename Precision::value_type;
   INFO(name << " on " << Backend::name << ", " << sizeof(T) << " bytes");
   const auto layer = lowered<Layer, In, Backend, Precision>();
-  // What normalises in inference has no gradient in strata.
+  // A layer that normalises as in inference has no gradient in strata.
   if (name.ends_with("_inference")) {
     layer_run<T>(layer, recorded, name).infer();
     for (const char* gradient : {"output_gradient", "input_gradient", "gamma_gradient", "beta_gradient"})
@@ -174,7 +174,7 @@ void check_layer_on(recording& recorded, const std::string& name) {
   }
 }
 
-/// In: the shape of one sample; the recording says how many there are.
+/// In: the shape of one sample; the recording has the number of samples.
 template <class Layer, shape In>
 void check_layer(recording& recorded, const std::string& name) {
   check_layer_on<Layer, In, reference, precision::f64>(recorded, name);

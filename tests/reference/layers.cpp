@@ -14,7 +14,7 @@ TEST_CASE("dense") {
   check_layer<dense<11, relu>, shape{13}>(recorded, "dense_relu");
   check_layer<dense<35>, shape{67}>(recorded, "dense_wide");
   check_layer<dense<1>, shape{1}>(recorded, "dense_single");
-  // On the last axis of (2, 3, 5) is the same as on six samples.
+  // A dense layer on the last axis of (2, 3, 5) computes the same as on six samples.
   check_layer<dense<4>, shape{5}>(recorded, "dense_rank3");
 }
 

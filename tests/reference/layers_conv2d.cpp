@@ -28,7 +28,7 @@ TEST_CASE("conv2d of other kernel sizes") {
 }
 
 TEST_CASE("no recorded tensor is forgotten") {
-  // Those of layers_conv2d_strides.cpp.
+  // layers_conv2d_strides.cpp checks these.
   for (const char* other :
        {"conv2d_stride", "conv2d_1x1_stride", "conv2d_4x4_stride", "conv2d_dilation", "conv2d_groups", "conv2d_depthwise"})
     recorded.leave_out_cases(other);

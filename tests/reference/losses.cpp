@@ -43,7 +43,7 @@ struct recorded_case {
   }
 };
 
-/// Of a kernel for samples of `size` numbers: the mean loss and its gradient by the kernel's input.
+/// Checks the mean loss of a kernel for samples of `size` elements, and the gradient with respect to its input.
 template <class T, class Kernel>
 void check_kernel(const recorded_case<T>& c, int size) {
   const int count = int(c.predictions.size()) / size;
@@ -66,7 +66,7 @@ void check_kernel(const recorded_case<T>& c, int size) {
   compare<T>("gradient", dx.span(), recording_of(c.name).tensor(c.name + "/gradient"), tolerance_of<T>);
 }
 
-/// In: the shape of a sample, which is a row of a recorded image where the loss takes no images.
+/// In: the shape of a sample, which is a row of a recorded image if the loss takes no images.
 template <class Loss, shape In, class P, class... Before>
 void check_in(const std::string& name) {
   using T = typename P::value_type;
@@ -75,7 +75,7 @@ void check_in(const std::string& name) {
   const recorded_case<T> c(name, sparse);
   const std::size_t size = std::size_t(In.size());
   const std::vector<double> expected = recording_of(name).tensor(name + "/per_position");
-  // Terms of 1e-7 cancel in the single losses; their mean holds.
+  // Terms of 1e-7 cancel in the losses of single samples, but not in their mean.
   if (sizeof...(Before) == 0 && In.rank() == 1 && !name.ends_with("_clamped")) {
     REQUIRE(expected.size() * size == c.predictions.size());
     std::vector<T> values;

@@ -23,7 +23,7 @@ static test::recording recorded("metrics");
 
 namespace {
 
-/// An image is measured position by position, each with a row of its own.
+/// Checks a metric; an image is measured position by position, each as a row.
 template <class Metric, class T>
 void check_as(const std::string& name) {
   INFO(name << ", " << sizeof(T) << " bytes");
@@ -90,7 +90,7 @@ TEST_CASE("losses as metrics") {
 }
 
 TEST_CASE("no recorded tensor is forgotten") {
-  recorded.leave_out_cases("accuracy/");  // the share of equal numbers, which strata does not have
+  recorded.leave_out_cases("accuracy/");  // the share of equal elements, a metric that strata does not have
   CHECK(recorded.forgotten() == "");
 }
 
@@ -98,7 +98,7 @@ static test::recording more("more_metrics");
 
 namespace {
 
-/// What a metric that adds up several numbers reports, if they are added over leaves of 7 samples and then over these leaves.
+/// The result of a metric of several sums, if they are added over leaves of 7 samples and then over these leaves.
 template <class Metric, class T>
 std::vector<double> reported(const std::string& name) {
   const std::size_t row = more.extents(name + "/predictions").back(), size = std::size_t(Metric::sums(int(row)));

@@ -10,7 +10,7 @@
 
 namespace strata::test {
 
-/// A metric that measures nothing: it keeps the predictions that a training step makes, on this thread.
+/// A metric that measures nothing, but stores the predictions that a training step makes on this thread.
 struct keep_predictions {
   static constexpr auto name = "keep_predictions";
   static inline thread_local std::vector<double> kept;
@@ -81,8 +81,8 @@ auto erased_model() {
 }
 
 /// All comparisons are relative to the largest element of a tensor, 1e-5 in float and 1e-12 in double. Adam divides by |g| + 3e-6
-/// in its first steps, so where a gradient nearly cancels its rounding is multiplied by up to 300; yet after ten steps the worst
-/// element was seen 4.1e-6 away in float (Keras: 2.8e-4) and 7e-15 in double, with and without -march=native.
+/// in its first steps, so where a gradient nearly cancels, its rounding error is multiplied by up to 300; yet after ten steps the
+/// largest error was 4.1e-6 in float (Keras: 2.8e-4) and 7e-15 in double, with and without -march=native.
 template <class T>
 class model_check {
   static constexpr std::size_t batch = std::size_t(model_under_test<T>::batch), batches = 11;
@@ -161,7 +161,7 @@ class model_check {
 
   void one_step() {
     const auto executor = start(keep_gradient{});
-    // Without state, inference does what training does.
+    // Without state, inference computes what training does.
     compare_predictions(recorded_.has("inference") ? "inference" : "predictions", *executor);
     keep_predictions::kept.clear();
     const double loss[] = {executor->train_step(batch_number(0))};
@@ -186,7 +186,7 @@ class model_check {
   }
 };
 
-/// One thread with one leaf, and two with two.
+/// Checks a model on one thread with one leaf, and on two threads with two.
 template <class Network, class Loss, class Precision, class Backend>
 void check_model_in(recording& recorded, const std::string& name) {
   using T = typename Precision::value_type;

@@ -15,7 +15,7 @@ static recording recorded("optimizers");
 
 namespace {
 
-/// Two parameters whose gradients are whatever stands in the sample: 21 numbers for the kernel, 3 for the bias.
+/// Two parameters whose gradients are the elements of the sample: 21 for the kernel, 3 for the bias.
 struct given_gradients {
   static constexpr auto name = "given_gradients";
   static constexpr expected_shape output_shape(shape) { return shape{1}; }
@@ -43,15 +43,15 @@ struct strata::kernel<reference, given_gradients, P, In> : kernel_defaults {
 
 namespace {
 
-/// In float the recordings of Keras are at most 7e-7 away from its own in double; weights are below 1.
+/// The recordings of Keras in float differ by at most 7e-7 from those in double; weights are below 1.
 template <class T>
 constexpr double tolerance = sizeof(T) == 4 ? 2e-6 : 1e-13;
 
-/// A slot by its recorded name. `start`: what Keras' slot starts at; strata's starts at zero.
+/// A slot by its recorded name. `start`: the initial value of Keras' slot; strata's is zero.
 struct slot {
   const char* name;
   double start;
-  bool factored = false;  // strata keeps the moments of rows and columns, Keras besides them what follows for each element
+  bool factored = false;  // strata keeps only the moments of rows and columns, Keras also the result for each element
   slot(const char* name, double start = 0) : name(name), start(start) {}
   static slot of_moments(const char* name) {
     slot one(name);
@@ -60,7 +60,7 @@ struct slot {
   }
 };
 
-/// Slots: in the order of the arenas.
+/// Compares with a recording; `slots` has the order of the arenas.
 template <class Precision>
 void check_in(const std::string& name, const some_optimizer& optimizer, std::span<const slot> slots) {
   using T = typename Precision::value_type;
@@ -123,7 +123,7 @@ void check(const std::string& name, const some_optimizer& optimizer, std::initia
   check_in<precision::f32>(name, optimizer, slots);
 }
 
-/// With the defaults, and with each setting that all optimizers have.
+/// Checks an optimizer with its defaults, and with each setting that all optimizers have.
 template <class Optimizer>
 void check_common_settings(std::initializer_list<slot> slots) {
   const std::string name = Optimizer::name;

@@ -16,7 +16,7 @@
 
 namespace strata::test {
 
-/// A recorded file. It remembers which tensors were asked for, so that a test can see that it left none out.
+/// A recorded file. It records which tensors were read, so that a test can check that it omitted none.
 class recording {
   safetensors_file file_;
   std::set<std::string> asked_;
@@ -48,13 +48,13 @@ class recording {
   /// Labels or steps.
   std::vector<std::int32_t> integers(const std::string& name) { return read<std::int32_t>(name); }
 
-  /// For what is recorded but not part of strata.
+  /// Marks a tensor as read that is recorded but not part of strata.
   void leave_out(const std::string& name) { asked_.insert(name); }
   void leave_out_cases(const std::string& beginning) {
     for (const auto& e : file_.entries())
       if (e.name.starts_with(beginning)) asked_.insert(e.name);
   }
-  /// The tensors that nobody asked for, of the cases whose names begin so.
+  /// The tensors that no test has read, in cases whose names start with `beginning`.
   std::string forgotten(const std::string& beginning = "") const {
     std::string names;
     for (const auto& e : file_.entries())
@@ -70,7 +70,7 @@ class recording {
   }
 };
 
-/// What a precision can keep to, relative to the largest element of a tensor.
+/// The tolerance of a precision, relative to the largest element of a tensor.
 template <class T>
 inline constexpr double tolerance_of = sizeof(T) == 4 ? 1e-5 : 1e-12;
 

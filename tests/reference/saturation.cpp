@@ -1,5 +1,5 @@
 // Networks that end in sigmoid or softmax and a crossentropy, with logits far beyond what a probability can hold: predictions,
-// loss and gradients against the recordings. The loss must see the logits, whatever stands before the last activation.
+// loss and gradients against the recordings. The loss must be computed from the logits, whatever precedes the last activation.
 #include <strata/strata.hpp>
 
 #include "recorded.hpp"
@@ -18,7 +18,7 @@ template <class Activation>
 using conv2d_net = sequential<input<4, 4, 2>, conv2d<classes, 3, Activation>>;
 template <class Activation>
 using global_pool_net = sequential<input<4, 4, 2>, conv2d<classes, 3>, global_average_pool2d, activation<Activation>>;
-/// The loss sees a view of what the activation returns.
+/// The loss reads a view of the activation's output.
 template <class Activation>
 using conv2d_flatten_net = sequential<input<4, 4, 2>, conv2d<classes, 3, Activation>, flatten>;
 template <class Activation>

@@ -9,7 +9,7 @@ using namespace strata::test;
 namespace {
 recording recorded_weights("weights");
 
-/// The arena of a network whose parameters Keras lists one after the other, in the same order.
+/// The elements of all parameters without padding, one after the other, in the order of Keras.
 template <class Model>
 std::vector<double> without_padding(const Model& model) {
   constexpr const auto& layout = layout_of_program<typename Model::program_type>;

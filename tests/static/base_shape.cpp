@@ -10,7 +10,7 @@ static_assert(shape{2, 3, 4, 5}.rank() == 4 && shape{2, 3, 4, 5}.size() == 120);
 static_assert(shape{2, 3, 4, 5}[0] == 2 && shape{2, 3, 4, 5}[1] == 3 && shape{2, 3, 4, 5}[2] == 4 && shape{2, 3, 4, 5}[3] == 5);
 static_assert(shape{4, 5} == shape{4, 5} && shape{4, 5} != shape{5, 4} && shape{4} != shape{4, 1});
 
-// It is a template argument and an aggregate of scalars (nvcc).
+// A shape can be a template argument, and is an aggregate of scalars, as nvcc requires.
 template <shape>
 struct takes_shape;
 using usable = takes_shape<shape{28, 28, 1}>;

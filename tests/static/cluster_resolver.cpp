@@ -1,4 +1,4 @@
-// What is a cluster resolver, and one for each thing that may be missing.
+// Types that are cluster resolvers, and one for each member that may be missing.
 #include <memory>
 #include <strata/resolvers/any_cluster.hpp>
 #include <strata/resolvers/explicit_cluster.hpp>

@@ -1,4 +1,4 @@
-// One loss that is complete, and one for each thing that may be missing.
+// One loss that is complete, and one for each member that may be missing.
 #include <strata/concepts/loss.hpp>
 using namespace strata;
 
@@ -69,6 +69,6 @@ static_assert(is_told<with_the_other_labels, reasons::losses_have_a_static_value
 static_assert(is_told<that_writes_to_its_prediction, reasons::losses_have_a_static_value_of_a_span_of_predictions_and_its_label>);
 static_assert(is_told<without_gradient, reasons::losses_have_gradient_which_stores_into_dx>);
 static_assert(is_told<that_returns_its_gradient, reasons::losses_have_gradient_which_stores_into_dx>);
-// What takes its place.
+// The stand-in for a type that is no loss.
 static_assert(loss_function<detail::stand_in_loss<int>> && loss_function<detail::stand_in_loss<without_value>>);
 static_assert(detail::stand_in_loss<without_value>::labels == label_kind::dense);

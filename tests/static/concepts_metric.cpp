@@ -1,4 +1,4 @@
-// Metrics that are complete, and one for each thing that may be missing.
+// Metrics that are complete, and one for each member that may be missing.
 #include <strata/concepts/metric.hpp>
 using namespace strata;
 

@@ -1,4 +1,4 @@
-// One optimizer and one rule that are complete, and one for each thing that may be missing.
+// One optimizer and one rule that are complete, and one for each member that may be missing.
 #include <strata/concepts/optimizer.hpp>
 using namespace strata;
 
@@ -48,7 +48,7 @@ static_assert(!optimizer_rule<rule_with_another_slot, float>);
 static_assert(!optimizer_rule<rule_that_changes, float>);
 static_assert(!optimizer_rule<rule_that_owns, float>);
 
-// The same for a rule with norms.
+// A complete rule with norms.
 struct complete_norm_rule {
   static constexpr int slots = 1;
   template <class V>
@@ -135,7 +135,7 @@ struct complete {
 };
 static_assert(optimizer<complete>);
 
-// The name of a member is hidden by something that does not fit.
+// Hides a member of that name by one of the wrong type.
 struct hidden {};
 template <int>
 struct without;

@@ -1,4 +1,4 @@
-// What kind of range each view is.
+// The range category of each view.
 #include <concepts>
 #include <cstdint>
 #include <ranges>
@@ -83,7 +83,7 @@ static_assert(random_access<zipped<first_two<ints>, all_but_two<names>>> && rand
 static_assert(random_access<joined<first_two<ints>, all_but_two<ints>>>);
 static_assert(random_access<decltype(std::declval<all_but_two<ints>>() | data::window<2>())>);
 
-// So are the two parts of a data set.
+// The two parts of a split data set keep it, too.
 template <class V>
 using left_part = decltype(data::split_dataset(std::declval<V>(), {}).left);
 static_assert(random_access<left_part<ints>> && random_access<left_part<left_part<windows>>> &&
@@ -102,7 +102,7 @@ inline constexpr auto both_stages = data::skip(1) | data::take(2);
 static_assert(std::same_as<decltype(std::declval<ints>() | both_stages), first_two<all_but_two<ints>>>);
 static_assert(std::same_as<decltype(data::take(std::declval<ints>(), 2)), first_two<ints>>);
 
-// Properties pass through stages: random ones and those that leave out samples stay so; a new stage is not for any thread.
+// Stages keep the properties of their source: is_random, leaves_out; a user's function may not be called from any thread.
 template <class V>
 inline constexpr data::row_properties properties_of = data::rows_t<V>::properties;
 using in_memory = decltype(data::from_tensor_slices(std::vector{1, 2, 3}));

@@ -1,4 +1,4 @@
-// What a layer makes of a shape, by way of its operations.
+// The output shape and the parameters of a layer, through its operations.
 #pragma once
 #include <span>
 #include <strata/concepts/layer.hpp>
@@ -27,7 +27,7 @@ constexpr bool refuses(shape in, const reason& why) {
   return got.refused && got.why == &why;
 }
 
-/// Parameter `k` of the layer's first operation, as the layer's options want it.
+/// Parameter `k` of the layer's first operation, with the layer's options applied.
 template <class Layer>
 constexpr parameter parameter_of(shape in, int k) {
   parameter owned[max_parameters] = {};
@@ -50,7 +50,7 @@ constexpr bool called(std::string_view name, std::string_view class_name) {
   return info_of_layer<Layer>.name == name && info_of_layer<Layer>.class_name == class_name;
 }
 
-/// Option number `at` is wrong, for that reason.
+/// Whether option number `at` is refused for that reason.
 template <class Layer>
 constexpr bool misused(int at, const reason& why) {
   return info_of_layer<Layer>.misused && Layer::misused_option == at && &Layer::misuse == &why;

@@ -25,7 +25,7 @@ static_assert(!well_shaped<input<8>, columns<0, 3>, dense<3>, embedding<10, 4>>)
 static_assert(!well_shaped<input<8>, columns<0, 6>, columns<0, 3>, embedding<10, 4>>);
 static_assert(well_shaped<input<8>, columns<0, 6>, columns<0, 3>, dense<2>>);
 
-// The numbers of a sample that name rows of each table.
+// The tables of a program, with the elements of a sample that are row indices of each.
 template <class... Items>
 inline constexpr auto tables_of =
     row_tables_of_program<program<sequential<Items...>, sparse_categorical_crossentropy<>, adam, type_list<>>>;

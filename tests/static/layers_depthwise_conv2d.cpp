@@ -27,7 +27,7 @@ static_assert(twice::parameters({9, 9, 4})[0].extents == shape{3, 3, 4, 2} &&
 static_assert(operation_of<depthwise_conv2d<3, no_bias>>::parameters({9, 9, 4}).size() == 1);
 // One product for each weight and each place of the output.
 static_assert(twice::multiply_adds({9, 9, 4}) == 7 * 7 * 9 * 8);
-// Kernels see a convolution with as many groups as channels.
+// It is computed as a convolution with as many groups as channels.
 static_assert(std::is_same_v<twice::computed_as<shape{9, 9, 4}>,
                              convolution<conv_settings{.filters = 8, .kernel_height = 3, .kernel_width = 3, .groups = 4}>>);
 

@@ -38,7 +38,7 @@ static_assert(gives<rescaling<2_r, -1_r>>({3, 4, 5}, {3, 4, 5}) && gives<rescali
 static_assert(called<rescaling<2_r>>("rescaling", "Rescaling"));
 static_assert(gives<activation<linear>>({2, 3}, {2, 3}));
 static_assert(info_of<linear>.traits.is_view && !info_of<relu>.traits.is_view);
-static_assert(std::is_same_v<operations_of<dense<4, linear>>, operations_of<dense<4>>>);  // it costs nothing
+static_assert(std::is_same_v<operations_of<dense<4, linear>>, operations_of<dense<4>>>);  // no operation is added
 static_assert(well_used<dense<4, linear>>() && misused<dense<4, linear, relu>>(1, reasons::a_layer_takes_one_activation));
 
 static_assert(called<dropout<0.5_r>>("dropout", "Dropout"));
@@ -74,7 +74,7 @@ static_assert(refuses<zero_padding2d<-1>>({3, 4, 5}, reasons::zero_padding2d_mus
 static_assert(refuses<zero_padding2d<>>({3, 4, 5}, reasons::zero_padding2d_takes_one_two_or_four_numbers));
 static_assert(refuses<zero_padding2d<1, 2, 3>>({3, 4, 5}, reasons::zero_padding2d_takes_one_two_or_four_numbers));
 
-// Joins see several shapes.
+// Joins take several shapes.
 template <class Join, class... Shapes>
 constexpr expected_shape joined(Shapes... each) {
   const shape in[sizeof...(Shapes) + 1] = {each..., shape{}};
@@ -137,7 +137,7 @@ static_assert(called<average<branch<>>>("average", "Average") && called<maximum<
 static_assert(called<multiply<branch<>>>("multiply", "Multiply") && called<subtract<branch<>>>("subtract", "Subtract"));
 static_assert(std::is_same_v<residual<relu>::join, add<>::join> &&
               std::is_same_v<residual<relu>::branches, type_list<branch<relu>, branch<>>>);
-// A sequential is a row of layers wherever a layer is, and a network one that has an input.
+// A sequential stands for its layers wherever a layer may stand; with an input it is a network.
 using in_rows = sequential<input<8, 8, 4>, residual<sequential<relu, sequential<>>>,
                            concat<sequential<relu>, sequential<relu, relu>>, sequential<input<8, 8, 8>, relu, relu>>;
 static_assert(in_rows::output_shape == shape{8, 8, 8} && tape_of<in_rows::items>.size == 9);

@@ -28,7 +28,7 @@ static_assert([] {
   return true;
 }());
 
-// Frozen twice, in a row of its own, in branches, or as a network with its input.
+// Layers may be frozen twice, as a sequential, in branches, or as a network with its input.
 static_assert(layout_of<net<frozen<flatten>, frozen<frozen<dense<3>>>>::items>.trainable == 0);
 static_assert(layout_of<net<add<frozen<conv2d<4, 1>>, branch<conv2d<4, 1>>>, flatten, dense<2>>::items>.state_count == 12);
 static_assert(layout_of<net<frozen<sequential<input<6, 6, 2>, conv2d<4, 1>>>, flatten, dense<2>>::items>.state_count == 12);
@@ -47,12 +47,12 @@ static_assert([] {
   }
   return training == 2;  // dense, and softmax with its loss
 }());
-// Through a frozen layer goes the gradient of what lies below it.
+// A frozen layer passes on the gradient for the layers below it.
 constexpr const auto& plan_between =
     plan_of<program_of<net<conv2d<4, 3>, frozen<batch_norm<>, flatten, dense<8>>, head>>, reference>;
 static_assert(plan_between.groups[1].trains && plan_between.groups[1].wants_dx[0] && plan_between.groups[2].wants_dx[0]);
 
-// Penalties are those of what is trained.
+// Only trained parameters have penalties.
 using penalised = dense<3, kernel_regularizer<l2<0.1_r>>>;
 static_assert(layout_of<net<flatten, penalised>::items>.has_regularizers());
 static_assert(!layout_of<net<flatten, frozen<penalised>>::items>.has_regularizers());

@@ -20,7 +20,7 @@ static_assert(slots[0].what.extents == shape{784, 16} && slots[1].what.extents =
 static_assert(slots[2].what.extents == shape{16, 24} && slots[3].what.extents == shape{24});
 static_assert(divisions_of<rank::items>[2].sends_forward(shape{784}) == 0);
 static_assert(divisions_of<rank::items>[4].sends_forward(shape{16}) == 24 && divisions_of<rank::items>[4].adds_up_forward);
-// dense_2 gives all ranks its output; a part of the gradient of its input needs these rows of the kernel.
+// The output of dense_2 is gathered in all ranks; a rank's part of the input gradient needs these rows of the kernel.
 static_assert(nodes[6].out == shape{10});
 static_assert(slots[4].what.extents == shape{24, 5} && slots[5].what.extents == shape{5});
 static_assert(slots[6].what.extents == shape{12, 10} && !slots[6].what.trainable);
@@ -71,7 +71,7 @@ static_assert(matches<"dense">("dense") && !matches<"dense">("dense_1") && !matc
 static_assert(matches<"dense*">("dense") && matches<"dense*">("dense_12") && matches<"*">("") && !matches<"">("dense"));
 static_assert(matches<"*_1">("conv2d_1_1") && matches<"c*2*1">("conv2d_1_1") && !matches<"c*3*1">("conv2d_1_1"));
 
-// Names are those of summary, also in branches.
+// Rules match the names that summary prints, also in branches.
 using branches = sequential<input<8>, residual<dense<8>, dense<8, relu>>, dense<4>>;
 static_assert(detail::name_of_layer(tape_of<branches::items>, 1).view() == "dense");
 static_assert(detail::name_of_layer(tape_of<branches::items>, 2).view() == "dense_1");

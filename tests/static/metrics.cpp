@@ -1,4 +1,4 @@
-// Metrics are constant expressions, and say which labels they measure.
+// Metrics are constant expressions, and declare which labels they measure.
 #include <array>
 #include <strata/concepts/metric.hpp>
 #include <strata/metrics/accuracy.hpp>
@@ -41,7 +41,7 @@ static_assert(auc<>::settings.num_thresholds == 200 && !auc<>::settings.pr && re
 static_assert(precision_score<top_k<3>, threshold<0.7_r>>::settings.top_k == 3);
 static_assert(f1_score<>::average == averaging::none && f1_score<weighted_average>::average == averaging::weighted);
 
-// How many numbers are added up for three predictions.
+// The number of sums for three predictions.
 static_assert(detail::pairs_of_sums<accuracy>(3) == 1 && detail::pairs_of_sums<recall<>>(3) == 1);
 static_assert(detail::pairs_of_sums<confusion_matrix<>>(3) == 5 && detail::pairs_of_sums<confusion_matrix<>>(1) == 2);
 static_assert(detail::pairs_of_sums<auc<>>(3) == 200 && detail::pairs_of_sums<f1_score<>>(3) == 5);

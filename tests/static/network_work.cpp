@@ -13,6 +13,6 @@ static_assert(multiply_adds_of<sequential<input<7, 7, 4>, conv2d_transpose<8, 3,
 static_assert(multiply_adds_of<sequential<input<8>, batch_norm<>>> == 0);
 static_assert(multiply_adds_of<sequential<input<8>, embedding<1000, 16>, flatten, dense<10>>> == 8 * 16 * 10);
 
-// Leaves: few samples do not pay for a gradient of their own.
+// The number of leaves: a few samples are not worth a gradient of their own.
 static_assert(default_leaves(1, true) == 1 && default_leaves(16, true) == 2 && default_leaves(64, true) == 2);
 static_assert(default_leaves(128, true) == 4 && default_leaves(128, false) == 2 && default_leaves(1'000'000, false) == 16);

@@ -40,7 +40,7 @@ static_assert(rule_of<adafactor_rule, 1> && factored_rule<adafactor_rule<float>,
 static_assert(!parameterwise_rule<adafactor_rule<float>, wide> && !elementwise_rule<adafactor_rule<float>, wide> &&
               !factored_rule<lamb_rule<float>, wide> && !factored_rule<adam_rule<float>, wide>);
 
-// A gradient that has not been reduced goes nowhere.
+// A gradient that has not been reduced cannot be passed to a rule, nor converted.
 static_assert(std::is_invocable_v<sgd_rule<float>, float&, reduced_gradient<float>>);
 static_assert(!std::is_invocable_v<sgd_rule<float>, float&, local_gradient<float>>);
 static_assert(!std::is_invocable_v<sgd_rule<float>, float&, float>);
@@ -74,6 +74,6 @@ static_assert(trained.ranges[0].begin == 0 && trained.ranges[0].end == 32 && tra
 static_assert(trained.ranges[0].regularizer.empty());
 static_assert(trained.ranges[1].begin == 32 && trained.ranges[1].end == 48 && trained.ranges[1].regularizer.l1 == 0.5);
 
-// Arrays of which nothing is said are not the gradients of a whole batch.
+// By default, leaf gradients are not those of a whole batch.
 static_assert(!leaf_gradients<float, host_device>{}.is_whole_batch());
 static_assert(leaf_gradients<float, host_device>{.begin = 0, .end = 2, .leaves = 2}.is_whole_batch());

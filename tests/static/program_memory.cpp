@@ -3,7 +3,7 @@
 #include <strata/strata.hpp>
 using namespace strata;
 
-// Each parameter begins where vectors do, and ends before the next one begins.
+// Each parameter begins at an aligned address, and ends before the next one begins.
 using net = sequential<input<5, 5, 3>, conv2d<7, 3, relu>, batch_norm<>, flatten, dense<3>>;
 constexpr const auto& layout = layout_of<net::items>;
 constexpr auto follow_each_other = [](bool trainable, long at) {
@@ -18,7 +18,7 @@ static_assert(detail::aligned_elements(7) > 7 &&
               detail::aligned_elements(detail::aligned_elements(7)) == detail::aligned_elements(7));
 static_assert(follow_each_other(true, 0) == layout.trainable && follow_each_other(false, layout.trainable) == layout.size);
 
-// Two buffers that do not live at the same time.
+// The places of two buffers that are not used at the same time.
 struct placed {
   int size, first, second;
   friend bool operator==(const placed&, const placed&) = default;

@@ -1,4 +1,4 @@
-// What batch normalization collects, and how its moving statistics follow, by hand.
+// The sums that batch normalization collects, and its moving statistics, worked out by hand.
 #include "run_kernel.hpp"
 using namespace strata;
 using namespace strata::test;
@@ -11,7 +11,7 @@ constexpr double x[] = {1, 10, 2, 20, 3, 30, 6, 60};  // two samples: channel 0 
 constexpr double dy[] = {1, 0, 1, 0, 1, 2, 1, 3};
 
 constexpr std::array<double, 8> collected() {
-  std::array<double, 8> sums{100};  // it adds to what other micro-batches have left
+  std::array<double, 8> sums{100};  // the sums of earlier micro-batches, to which this one adds
   operands<double> o;
   o.x[0] = x, o.dy = dy, o.statistics = sums.data();
   o.count = 2;
@@ -21,7 +21,7 @@ constexpr std::array<double, 8> collected() {
 }
 static_assert(collected() == std::array<double, 8>{112, 120, 50, 5000, 4, 5, 12, 240});
 
-// Means 3 and 30, biased variances 3.5 and 350: a quarter of the way from 0 and 1.
+// Means 3 and 30, biased variances 3.5 and 350: moving statistics go a quarter of the way there.
 constexpr std::array<double, 4> moved() {
   double gamma[2] = {}, beta[2] = {}, mean[2] = {0, 10}, variance[2] = {1, 2}, sums[] = {12, 120, 50, 5000};
   double* w[] = {gamma, beta, mean, variance};

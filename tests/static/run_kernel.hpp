@@ -26,7 +26,7 @@ struct run {
     return o;
   }
 
-  /// x: one row of numbers per input; w: one per parameter.
+  /// The output. x: the elements of each input; w: the elements of each parameter.
   template <int Count = 1>
   static constexpr auto forward(rows x, rows w = {}) {
     std::array<double, Count * out.size()> y{};
@@ -36,7 +36,7 @@ struct run {
     return y;
   }
 
-  /// Gradient of input K; with `start`, the kernel adds to that number, otherwise it stores.
+  /// Gradient of input K; with `start`, the kernel adds to that value, otherwise it stores.
   template <int K = 0, int Count = 1>
   static constexpr auto dx(rows x, std::initializer_list<double> dy, rows w = {}, double start = 0) {
     std::array<double, Count * in[K].size()> dx{};

@@ -1,4 +1,4 @@
-// All headers that need neither exceptions nor run-time type information: those that need no library, and no other process.
+// All headers that need neither exceptions nor run-time type information: those that need neither a library nor other processes.
 // flags: -fno-exceptions -fno-rtti
 #include <strata/data.hpp>
 #include <strata/distribute/mirrored.hpp>

@@ -10,7 +10,7 @@ template <class Operations>
 constexpr bool all = false;
 template <class... Operation>
 constexpr bool all<type_list<Operation...>> = (stablehlo::detail::has_emission<Operation> && ...);
-/// Of a layer, or of a frozen one.
+/// Whether all operations of these layers have an emission.
 template <class... Layer>
 constexpr bool emitted = (all<operations_of<Layer>> && ...);
 

@@ -1,5 +1,5 @@
-// A training that reads a data set from files and writes files of all kinds into the folder that it is given: for systems that
-// may lack what Linux has.
+// A training that reads a data set from files and writes files of all kinds into a folder, for systems that may lack features of
+// Linux.
 #include <filesystem>
 #include <fstream>
 #include <iostream>

@@ -1,6 +1,6 @@
 // A few training steps of networks with all kinds of kernels, all losses and metrics, and images that are resized
-// or turned. Each line is a name, a hash of what was computed and a loss: parameters, what is reported (NETWORK/reported/0 is the
-// loss, then come the metrics), a loss and its gradient, or pixels and their sum.
+// or rotated. Each line is a name, a hash of the results and a loss: parameters, reported values (NETWORK/reported/0 is the loss,
+// the metrics follow), a loss and its gradient, or pixels and their sum.
 #include <cinttypes>
 #include <cstdio>
 #include <numeric>
@@ -59,7 +59,7 @@ static_assert(simd::winograd_tile(16, 16, 16, 16) == 4 && simd::winograd_gradien
 static_assert(simd::winograd_tile(16, 16, 10, 10) == 5 && simd::winograd_gradient_tile(10, 10) == 5);
 static_assert(simd::winograd_tile(32, 16, 2, 2) == 2 && simd::winograd_tile(16, 32, 2, 2) == 2);
 
-// Its numbers are reported: a loss with penalties, and losses as metrics.
+// Its reported values: a loss with penalties, and losses as metrics.
 using autoencoder = sequential<input<37>, dense<29, tanh_activation, kernel_regularizer<l1_l2<0.003_r, 0.007_r>>>,
                                dense<37, sigmoid, kernel_regularizer<l2<0.01_r>>>>;
 using dense_metrics =
@@ -67,7 +67,7 @@ using dense_metrics =
               binary_crossentropy<label_smoothing<0.1_r>>, categorical_crossentropy<>, categorical_crossentropy<from_logits>,
               categorical_crossentropy<label_smoothing<0.1_r>>, categorical_accuracy, binary_accuracy<>>;
 
-/// FNV-1a of the bytes of some numbers.
+/// FNV-1a of the bytes of elements.
 class hash {
   std::uint64_t value_ = 14695981039346656037u;
 
@@ -89,7 +89,7 @@ std::vector<T> random_numbers(int count, std::uint64_t key) {
   return values;
 }
 
-/// Parameters after some steps, and all numbers that are reported on the way.
+/// Prints the parameters after some steps, and all values that are reported during them.
 template <class Network, class Loss = sparse_categorical_crossentropy<>,
           class Metrics = type_list<sparse_categorical_crossentropy<>>>
 void train(const std::string& name) {
@@ -114,7 +114,7 @@ void train(const std::string& name) {
   for (std::size_t k = 0; k < last.size(); ++k) reported[k].print(name + "/reported/" + std::to_string(k), last[k].mean());
 }
 
-/// The loss and its gradient for some predictions, after an activation or alone.
+/// Prints the loss and its gradient for some predictions, after an activation or alone.
 template <class P, shape In, class L, class Operation = L>
 void measure(const char* activation) {
   using T = typename P::value_type;
@@ -175,7 +175,7 @@ void resize(data::resize_method method) {
   h.print("resize/" + std::to_string(int(method)), std::accumulate(out.begin(), out.end(), 0.));
 }
 
-/// An image that is turned and moved.
+/// Rotates and moves an image.
 void turn(data::interpolation how) {
   constexpr shape image{12, 12, 1};
   const std::vector<float> in = random_numbers<float>(image.size(), 8);

@@ -19,7 +19,7 @@ struct tap_reporter : doctest::IReporter {
   void test_case_start(const doctest::TestCaseData& test) override {
     name = test.m_name;
     for (char& c : name) {
-      if (c == '#' || c == '\n') c = ' ';  // they end a name in TAP
+      if (c == '#' || c == '\n') c = ' ';  // these characters would end a name in TAP
     }
   }
   void test_case_end(const doctest::CurrentTestCaseStats& stats) override {

@@ -1,4 +1,4 @@
-// Reduced gradients for tests of what takes them: sums that a test declares to be those of the global batch.
+// Reduced gradients for tests: sums that a test declares to be those of the global batch.
 #pragma once
 #include <strata/concepts/device.hpp>
 #include <strata/optimizers/gradient.hpp>

@@ -1,4 +1,4 @@
-// A small program with a strata of some package: its headers are found, and say the version that they have.
+// A small program with an installed package of strata: its headers are found, and declare their version.
 #include <cstdio>
 #include <strata/layers/dense.hpp>
 #include <strata/network/sequential.hpp>

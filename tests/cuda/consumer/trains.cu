@@ -1,4 +1,4 @@
-// The program of the consumers in this folder: it trains on a GPU, or says why not.
+// The program of the consumers in this folder: it trains on a GPU, or prints why it cannot.
 #include <cstdio>
 #include <strata/cuda/cuda.hpp>
 #include <strata/strata.hpp>

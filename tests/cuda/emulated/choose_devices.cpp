@@ -36,7 +36,7 @@ outcome trained(const auto& strategy) {
   const history past = model.fit(x, y, epochs(2), batch_size(20), verbosity::off);
   return {{model.parameters().begin(), model.parameters().end()}, past["loss"].back()};
 }
-/// Waits of the host for the first emulated device since the last call.
+/// How often the host has waited for the first emulated device since the last call.
 long take_waits() {
 #if defined(__CUDACC__)
   return 0;

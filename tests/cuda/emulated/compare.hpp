@@ -137,12 +137,12 @@ bool parameters_are_trained(shape in, std::size_t p) {
   return p >= all.size() || all[p].trainable;
 }
 
-/// A number of samples, and of those that a leaf has.
+/// The samples of a batch, and the most that a leaf has.
 using samples_and_capacity = std::pair<int, int>;
 
-/// K: a kernel of a chain of operations. Forward, backward, leaf by leaf, and adding to gradients. Where P rounds operands of
-/// products, the reference gets the rounded ones: the chain is then a product and at most an activation whose slopes are 0 and 1.
-/// gets_rounded: so does the kernel.
+/// Compares K, a kernel for a chain of operations: forward, backward, leaf by leaf, and when it adds to gradients. Where P rounds
+/// the operands of products, the reference gets the rounded ones: the chain is then a product and at most an activation whose
+/// slopes are 0 and 1. With `gets_rounded`, the kernel gets rounded operands, too.
 template <class K, class P, shape First, shape... More, class Op, class... Rest>
 void compare_kernel(type_list<Op, Rest...>, double tolerance, std::initializer_list<samples_and_capacity> cases,
                     bool gets_rounded = false) {
@@ -263,7 +263,7 @@ void compare(type_list<Ops...> chain, double tolerance) {
 
 }  // namespace strata::test
 
-/// In both precisions. Shapes: of the inputs.
+/// Compares in both precisions. In: the shapes of the inputs.
 template <class Ops, strata::shape... In>
 void compare_with_reference() {
   strata::test::have_devices(1);
@@ -271,8 +271,8 @@ void compare_with_reference() {
   strata::test::compare<strata::precision::f64, In...>(Ops{}, 1e-11);
 }
 
-/// With operands that are rounded to fewer bits. Sums are those of floats, so the tolerance is, too. A GPU may cut bits of TF32
-/// off instead of rounding.
+/// Compares with operands that are rounded to fewer bits. Sums are floats, so the tolerance is that of floats. A GPU may truncate
+/// to TF32 instead of rounding.
 template <class Ops, strata::shape... In>
 void compare_with_rounded_reference() {
   strata::test::have_devices(1);

@@ -14,7 +14,7 @@ using namespace strata::test;
 namespace {
 using machine::dnn_convolution, machine::dnn_direction, machine::factor_type, machine::library_convolution;
 
-/// By the kernel that calls the library, whatever the rule says about the size. In bfloat16 the results are rounded, too.
+/// Compares the kernel that calls the library, also at sizes where the rule would not choose it. In bfloat16 results are rounded.
 template <class P, conv_settings S, shape In, class... A>
 void compare_convolution() {
   have_devices(1);

@@ -1,5 +1,5 @@
 // Emulated devices notice what a GPU forgives now and then: host code that follows an address of a device, work that does not
-// wait for other work, barriers that some threads miss. And how much work a training step is.
+// wait for other work, barriers that some threads miss. Also counts the work of a training step.
 // needs: emulated_cuda
 #include "compare.hpp"
 
@@ -44,7 +44,7 @@ struct misses_a_barrier {
   }
 };
 
-/// b = a + 1, where a is written by another queue; ordered or not.
+/// Computes b = a + 1, where another queue writes a; `ordered`: the second queue waits for the first.
 float after_another_queue(std::uint64_t seed, bool ordered) {
   have_devices(1, seed);
   const cuda_device on(0);
@@ -274,7 +274,7 @@ TEST_CASE("a lost device is one error that names it; the CPU and other devices g
   const auto make = [](const auto& strategy) {
     return trainer{sequential<input<8>, dense<16, relu>, dense<1>>{}, sgd{}, mean_squared_error{}, strategy, seed(2)};
   };
-  for (long after = 0; after < 60; after += 3) {  // whatever the device is doing then
+  for (long after = 0; after < 60; after += 3) {  // whatever the device does at that moment
     CAPTURE(after);
     have_devices(2, std::uint64_t(after) + 1);
     auto model = make(mirrored{gpus()});
@@ -420,7 +420,7 @@ TEST_CASE("whatever is asked of a device that does not exist is refused") {
     float memory = 0;
     machine::release(device, &memory);  // cannot throw
   }
-  have_devices(1);  // the device of the queue is gone
+  have_devices(1);  // the device of the queue no longer exists
   const std::string gone = "gpu(1) does not exist: the number of emulated devices is 1";
   float numbers[2] = {};
   std::byte* const bytes = reinterpret_cast<std::byte*>(numbers);
@@ -535,7 +535,7 @@ TEST_CASE("an observer that reads numbers as if the host had them is refused") {
 namespace {
 using checked = sequential<input<6>, dense<5, relu>, dense<3, softmax>>;
 
-/// What check_numerics says on a strategy, if a number of the data or a weight is replaced.
+/// The error of check_numerics under a strategy, if an element of the data or a weight is replaced.
 std::string complaint(const auto& strategy, float number, float weight, long steps = 1) {
   std::vector<float> x(48 * 6);
   std::vector<std::int32_t> y(48);
@@ -644,8 +644,7 @@ TEST_CASE("fit, evaluate and predict on emulated GPUs") {
   CHECK(model.evaluate(x, y)["accuracy"] > 0.93);
 }
 
-// Held to what they are now.
-/// The second step of a training. leaves: 0 for those of the options.
+/// The work of the second step of a training. leaves: 0 means the default of the options.
 template <class Network, class Precision = precision::f32>
 machine::work_counts counts_of_a_step(bool counts_bytes = false, int count = 64, int leaves = 0) {
   have_devices(1);
@@ -665,7 +664,7 @@ TEST_CASE("kernels, copies and waits of a training step") {
   using mlp = sequential<input<784>, dense<64, relu>, dense<64, relu>, dense<10, softmax>>;
   const auto of_mlp = counts_of_a_step<mlp>();
   CHECK(of_mlp.kernels <= 6);
-  CHECK(of_mlp.copies_to_device == 1);  // samples, labels, and the numbers of the step
+  CHECK(of_mlp.copies_to_device == 1);  // samples, labels, and the scalars of the step
   CHECK(of_mlp.copies_to_host == 1);    // loss and metrics
   CHECK(of_mlp.waits == 1);
   using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, relu>, max_pool2d<>, flatten,
@@ -688,7 +687,7 @@ TEST_CASE("no kernel leaves to few threads what many could do") {
   CHECK(counts_of_a_step<cnn, precision::tf32>(true, 128, 2).most_bytes_of_thread < 1100);
 }
 
-/// What a step reads and writes, as a share of the least that the plan needs.
+/// The bytes that a step reads and writes, relative to the least that the plan needs.
 template <class Network>
 double share_of_least_bytes() {
   constexpr int count = 64;

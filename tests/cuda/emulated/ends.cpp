@@ -14,7 +14,7 @@ using namespace strata::test;
 namespace {
 using two = program_of_two<true, adam, precision::f64>;
 
-/// All that a few steps, an evaluation and a prediction say, and the weights after them.
+/// All results of a few steps, an evaluation and a prediction, and the weights after them.
 template <class Backend>
 std::vector<double> trained(typename engine_options<Backend>::type options) {
   synchronous_executor<two, Backend> executor(adam{.learning_rate = 0.01}, 5, options);
@@ -42,7 +42,7 @@ std::vector<double> trained(typename engine_options<Backend>::type options) {
   all.truths[0].weights = weights[0].data(), all.truths[1].weights = weights[1].data();
   for (int step = 0; step < 4; ++step) keep(executor.train_step(all));
   all.truths[1].weights = nullptr;
-  for (int step = 0; step < 2; ++step) keep(executor.train_step(all));  // both places of a batch
+  for (int step = 0; step < 2; ++step) keep(executor.train_step(all));  // both buffers for batches
   all.truths[0].weights = nullptr, all.truths[1].weights = weights[1].data();
   for (int step = 0; step < 2; ++step) keep(executor.train_step(all));
   all.truths[0].weights = weights[0].data();

@@ -1,5 +1,5 @@
-// Training on emulated GPUs: the numbers of the reference, and the same bits for any number of devices and any order of their
-// work.
+// Training on emulated GPUs: results as those of the reference, and the same bits for any number of devices and any order of
+// their work.
 // needs: emulated_cuda
 #include "compare.hpp"
 
@@ -64,7 +64,7 @@ outcome trained(const auto& strategy, const Optimizer& optimizer, const std::str
   return out;
 }
 
-/// A strategy with that many devices; one that exists several times where there are fewer. Batches have four leaves.
+/// A strategy with that many devices; if there are fewer, some are used several times. Batches have four leaves.
 one_device<cuda> on_devices(int count) {
   cuda_options options{.devices = {}, .leaves = 4};
   for (int i = 0; i < count; ++i) options.devices.push_back(i % machine::device_count());
@@ -126,7 +126,7 @@ TEST_CASE("with every optimizer") {
   check<mlp>(lamb{});
   check<mlp>(adafactor{.learning_rate = 0.01});
   check<normalized>(adafactor{.learning_rate = 0.01});
-  // The padding leaves rows of the first matrix without a gradient; what the pooling drops leaves columns.
+  // Because of the padding, rows of the first matrix have no gradient; because of what the pooling drops, columns of the second.
   check<sequential<input<6>, reshape<1, 2, 3>, zero_padding2d<1>, flatten, dense<9>, reshape<3, 3, 1>, average_pool2d<2>, flatten,
                    dense<3, softmax>>>(adafactor{.learning_rate = 0.01});
 }

@@ -50,7 +50,7 @@ struct outcome {
   }
 };
 
-/// Three epochs of batches of 20, 20 and 6, whose rate falls.
+/// Three epochs of batches of 20, 20 and 6 samples, with a learning rate that falls.
 template <class Network>
 outcome trained(int devices, bool graphs, auto&&... options) {
   const data_of<Network> data(46);
@@ -102,7 +102,7 @@ TEST_CASE("a graph does again what was recorded, with the numbers that are in me
 }
 
 namespace {
-/// b = 2 * (a + 1) by two devices in turn, in a graph that is launched twice: with a = 5, then with a = b. Waits or not.
+/// b = 2 * (a + 1) by two devices in turn, in a graph that is launched twice: with a = 5, then with a = b.
 float by_two_devices(std::uint64_t order, bool waits) {
   have_devices(2, order);
   const cuda_device on(0), other(machine::device_count() - 1);
@@ -284,7 +284,7 @@ TEST_CASE("batches of 16 sizes are captured once each; of more sizes, the one th
   have_devices(1);
   const data_of<mlp> data(32);
   trainer model{mlp{}, adam{}, sparse_categorical_crossentropy{}, one_device{gpu(0)}};
-  const auto captures = [&](int size) {  // of two steps, which take both slots
+  const auto captures = [&](int size) {  // the captures of two steps, which use both slots
     machine::take_counts(0);
     for (int step = 0; step < 2; ++step) model.train_step({data.x.data(), data.labels.data(), size});
     return machine::take_counts(0).captures;

@@ -32,7 +32,7 @@ std::vector<int> classes(int samples) {
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = int(i * i % 3);
   return all;
 }
-/// Of 25 bytes: no label follows them at a multiple of 4.
+/// Images of 25 bytes, so that labels that follow them are not at a multiple of 4.
 auto odd_images() {
   std::vector<std::uint8_t> all = pixels(45);
   all.resize(45 * 25, 3);
@@ -54,7 +54,7 @@ struct outcome {
   counts_of_fit counts;
 };
 
-/// Replicas of the network, each with a device of its own where there are enough.
+/// Options with `count` replicas of the network, each on a device of its own if there are enough.
 cuda_options replicas(int count, double share) {
   cuda_options how{.devices = {}, .leaves = 4, .kept_data_memory = share};
   for (int i = 0; i < count; ++i) how.devices.push_back(i % machine::device_count());
@@ -73,7 +73,7 @@ outcome trained(int devices, double share, auto source, auto&&... options) {
 }
 
 #if !defined(__CUDACC__)
-/// Of each of the last epochs of a training on one device.
+/// The bytes copied to the device in each of the last epochs of a training on one device.
 template <class Loss, class Net>
 long bytes_of_epoch(double share, const auto& make) {
   const auto bytes = [&](int count) { return trained<Loss, Net>(1, share, make(), epochs(count)).counts.bytes_to_device; };
@@ -82,7 +82,7 @@ long bytes_of_epoch(double share, const auto& make) {
 
 #endif
 
-/// 45 samples in batches of 8.
+/// Trains on 45 samples in batches of 8, kept on the device and streamed, and compares.
 template <class Loss, class Net = net>
 void compare_with_streamed(const auto& make) {
   const outcome streamed = trained<Loss, Net>(1, 0, make(), epochs(3));
@@ -100,7 +100,7 @@ void compare_with_streamed(const auto& make) {
 
 using labelled = sparse_categorical_crossentropy<>;
 
-/// A callback that looks at no batch.
+/// A callback without a hook for batches.
 template <class F>
 struct at_epoch_end {
   F look;
@@ -189,7 +189,7 @@ TEST_CASE("a step is one copy of indices and one graph, the last short batch too
   CHECK(gathered.kernels == streamed.kernels + 8 * 6);            // one gathers
   CHECK(trained<labelled, wide>(1, 0.5, make(), epochs(8)).counts.kernels ==
         trained<labelled, wide>(1, 0, make(), epochs(8)).counts.kernels + 8 * 6);
-  CHECK(kept.waits <= streamed.waits + 2);  // for the data set, and when it is given up
+  CHECK(kept.waits <= streamed.waits + 2);  // for the data set, and when it is released
 }
 #endif
 
@@ -318,7 +318,7 @@ TEST_CASE("the steps of an execution are one launch, with the bits of one launch
     std::vector<double> losses;
     std::vector<float> weights;
   };
-  /// With a callback that reads the weights and changes the rate.
+  /// The outcome with a callback that reads the weights and changes the learning rate.
   const auto outcome_of = [&](long steps, std::uint64_t order, counts_of_fit& counts) {
     have_devices(1, order);
     trainer model{net{}, adam{}, labelled{}, accuracy{}, one_device<cuda>{replicas(1, 0.5)}, seed(7)};

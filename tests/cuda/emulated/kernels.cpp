@@ -17,7 +17,7 @@ using namespace strata;
 
 namespace {
 
-/// Several sums, one after the other in the same shared memory.
+/// Computes several sums, one after the other, in the same shared memory.
 template <int Threads>
 struct prefix_sums {
   static constexpr int threads = Threads, times = 3;
@@ -33,8 +33,8 @@ struct prefix_sums {
   }
 };
 
-/// The gradient of a table has the bits of sums that a loop adds up for each leaf, sample after sample: from zero, and then from
-/// what is there. The last of the leaves has no samples. index(i): number i of the batch.
+/// Checks that the gradient of a table has the bits of a loop that adds up each leaf sample by sample: from zero, and then from
+/// the values that are there. The last leaf has no samples. index(i): index i of the batch.
 template <class T, int Rows, int Width, int Indices, class F>
 void check_gradient_of_table(int count, int capacity, const F& index) {
   using namespace strata::test;
@@ -66,7 +66,7 @@ void check_gradient_of_table(int count, int capacity, const F& index) {
   }
 }
 
-/// Leaves of 64 samples and more, for which some layers have other kernels.
+/// Compares leaves of 64 samples and more, for which some layers have other kernels.
 template <class P, shape In, class... Ops>
 void compare_large_leaves(type_list<Ops...> chain) {
   test::have_devices(1);
@@ -154,14 +154,14 @@ TEST_CASE("convolutions on tensor cores: less than a tile, more than one, paddin
 
 TEST_CASE("convolutions of large leaves keep images in shared memory: windows, padding, strides, dilations, several planes") {
   using P = precision::mixed_bf16;
-  // Both forward and the gradient of the input, of less than a tile of 32 pixels, and of more.
+  // Forward and the gradient of the input, for images of less than a tile of 32 pixels and of more.
   using plain = convolution<conv_settings{.filters = 32, .kernel_height = 2, .kernel_width = 3}>;
   compare_large_leaves<P, shape{3, 5, 32}>(type_list<plain, relu>{});
   compare_large_leaves<P, shape{6, 7, 32}>(
       type_list<convolution<conv_settings{.filters = 64, .kernel_height = 3, .kernel_width = 3, .same = true, .bias = false}>>{});
-  // Pooled; the last row and column are in no window.
+  // With pooling; the last row and column are in no window.
   compare_large_leaves<P, shape{7, 7, 64}>(type_list<plain, relu, max_pooling<pool_settings{2, 2}>>{});
-  // Forward alone: steps of 2, one of them over rows that no window reads.
+  // Only forward: strides of 2, with rows that no window reads.
   compare_large_leaves<P, shape{6, 8, 32}>(
       type_list<convolution<conv_settings{
           .filters = 32, .kernel_height = 2, .kernel_width = 3, .stride_height = 2, .stride_width = 2, .same = true}>>{});
@@ -171,7 +171,7 @@ TEST_CASE("convolutions of large leaves keep images in shared memory: windows, p
       type_list<transposed_convolution<transposed_conv_settings{
                     .filters = 32, .kernel_height = 3, .kernel_width = 2, .same = true, .bias = false}>,
                 relu>{});
-  // Few channels: 9 terms, whose runs are odd, with a padding; 27 terms; 50 terms, which are more than 32, with steps.
+  // Few channels: 9 terms, in runs of odd length, with padding; 27 terms; 50 terms, which are more than 32, with strides.
   using of_a_channel = convolution<conv_settings{.filters = 32, .kernel_height = 3, .kernel_width = 3, .same = true}>;
   compare_large_leaves<P, shape{6, 7, 1}>(type_list<of_a_channel, relu, max_pooling<pool_settings{2, 2}>>{});
   compare_large_leaves<P, shape{6, 5, 3}>(

@@ -10,12 +10,12 @@
 
 namespace strata::test {
 
-/// The activation of a layer that may have none.
+/// The activation of a layer; linear if there is none.
 template <class... A>
 using activation_of = std::tuple_element_t<0, std::tuple<A..., linear>>;
 
-/// Whether a library drops the bits of operands that the policy would round. Tensor cores get floats from the libraries of a
-/// device as they are, and ignore the bits that TF32 does not have. Such kernels are tested with operands that lack those bits.
+/// Whether a library truncates operands that the policy would round. On a device, libraries pass floats to tensor cores
+/// unchanged, which ignore the bits that TF32 does not have. Such kernels are tested with operands that lack those bits.
 template <class P>
 inline constexpr bool drops_bits = false;
 #if defined(__CUDACC__)
@@ -23,7 +23,7 @@ template <>
 inline constexpr bool drops_bits<precision::tf32> = true;
 #endif
 
-/// What the libraries can do, for the time of a test.
+/// Sets what the emulated libraries can do during its lifetime.
 struct library_that {
   library_that([[maybe_unused]] bool has_algorithms, [[maybe_unused]] bool has_epilogues) {
     machine::library_choices::the().use_file({});
@@ -43,7 +43,7 @@ struct library_that {
   }
 };
 
-/// The first devices; batches have four leaves.
+/// A strategy with the first `count` devices; batches have four leaves.
 inline one_device<cuda> on_devices(int count) {
   cuda_options options{.devices = {}, .leaves = 4};
   for (int i = 0; i < count; ++i) options.devices.push_back(i);

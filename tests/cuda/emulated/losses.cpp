@@ -12,8 +12,7 @@ using namespace strata::test;
 namespace {
 constexpr int count = 23, capacity = 8, leaves = 4;  // 8, 8, 7 and no samples
 
-/// What the predictions of a batch are compared with: rows of positive numbers that add up to about 1, in some of which the
-/// largest stands twice; or classes.
+/// The truths of a batch: rows of positive targets that add up to about 1, in some of which the largest occurs twice; or classes.
 template <int N>
 struct truths {
   std::vector<double> rows = numbers(2, count* N), weights;
@@ -45,7 +44,7 @@ double measured(const std::vector<double>& y, const truths<N>& truth, int leaf) 
   return sum;
 }
 
-/// Op: the loss or, joined with an activation before it, both. x: positive where Op is a loss of probabilities.
+/// Op: the loss, alone or fused with the activation before it. Predictions are positive if Op is a loss of probabilities.
 template <class Op, class Loss, int N, class... Metrics>
 void compare_size() {
   CAPTURE(N);
@@ -58,7 +57,7 @@ void compare_size() {
   if (std::is_same_v<Op, Loss>)
     for (double& each : x) each = std::abs(each);
 
-  for (int n = 1; n < count; n += 4)  // equal to the prediction for the class, and before it
+  for (int n = 1; n < count; n += 4)  // equal to the prediction for the class, and at a lower index
     x[std::size_t(n * N)] = x[std::size_t(n * N + truth.labels[std::size_t(n)])] = 2;
 
   operands<double> o;
@@ -116,7 +115,7 @@ void compare_size() {
   run(false, false);
   run(true, true);
 }
-/// The last size has more elements than a block has threads, and is no multiple of their number.
+/// Compares two sizes; the second is greater than the number of threads of a block, and no multiple of it.
 template <class Op, class Loss = Op, class... Metrics>
 void compare_loss() {
   INFO(Loss::name);
@@ -124,7 +123,7 @@ void compare_loss() {
   compare_size<Op, Loss, 300, Metrics...>();
 }
 
-/// A loss that lets any label pass.
+/// A loss that accepts any label.
 struct lenient {
   static constexpr auto name = "lenient";
   static constexpr label_kind labels = label_kind::sparse;
@@ -138,14 +137,14 @@ struct lenient {
     for (T& each : dx) each = 0;
   }
 };
-/// A mean over elements as a loss, and something else as a metric.
+/// A loss that is a mean over elements, but whose measure as a metric is something else.
 struct its_own_measure : mean_squared_error {
   template <class Prediction, class Truth>
   static constexpr double measure(Prediction, Truth) {
     return 2;
   }
 };
-/// The sum of a metric over one leaf with rows of 70.
+/// The sum of a metric over one leaf with rows of 70 elements.
 template <class Loss, class Metric>
 double measured_on_device(const std::vector<double>& predictions, const std::vector<double>& labels,
                           const std::vector<double>& rows) {

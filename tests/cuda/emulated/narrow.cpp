@@ -22,7 +22,7 @@ namespace {
 using machine::bfloat16;
 using bf16 = precision::mixed_bf16;
 
-/// What a kernel makes of rounded numbers: X and Y are elements of its input and output, and of their gradients.
+/// The results of a kernel on rounded elements.
 struct results {
   std::vector<float> y, inferred, dx, dw;
 };
@@ -145,7 +145,7 @@ TEST_CASE("batch normalization, alone and with relu") {
   compare_narrow_of_ours<shape{5}, type_list<batch_normalization<settings.when_frozen()>, relu>>({{6, 6}});
 }
 
-#if !defined(__CUDACC__)  // of arrays of another kind a library may choose another algorithm, with other bits
+#if !defined(__CUDACC__)  // for arrays of another type a library may choose another algorithm, with other bits
 TEST_CASE("layers by libraries: all that they fuse, less, and nothing") {
   static constexpr dense_settings units{.units = 48};
   static constexpr conv_settings filters{.filters = 8, .kernel_height = 3, .kernel_width = 3};
@@ -183,7 +183,7 @@ TEST_CASE("layers by libraries: all that they fuse, less, and nothing") {
 namespace {
 template <class Network>
 using trained = program<Network, sparse_categorical_crossentropy<>, adam, type_list<accuracy>, bf16>;
-/// Of each group of the plan: whether its output is narrow.
+/// For each group of the plan, 'n' if its output is narrow, otherwise '-'.
 template <class Network, class Precision = bf16>
 std::string narrow_outputs() {
   constexpr const auto& plan =
@@ -202,8 +202,8 @@ TEST_CASE("which outputs are narrow") {
   CHECK(narrow_outputs<cnn>() == "nnn-");
   CHECK(narrow_outputs<cnn, precision::tf32>() == "----");
   CHECK(narrow_outputs<cnn, precision::f32>() == "----");
-  CHECK(narrow_outputs<deep>() == "nn---");  // 33 numbers of a sample are no whole elements; the slope of tanh is not 0 or 1
-#if !defined(__CUDACC__)                     // with cuDNN, which stores bfloat16: so batch_norm loses nothing
+  CHECK(narrow_outputs<deep>() == "nn---");  // 33 bfloat16 do not fill whole floats; the slope of tanh is not only 0 or 1
+#if !defined(__CUDACC__)                     // cuDNN stores bfloat16, so batch_norm loses nothing
   using block = sequential<input<4, 4, 64>, conv2d<64, 3, same_padding, no_bias>, batch_norm<>, activation<relu>,
                            conv2d<64, 3, same_padding>, batch_norm<>, flatten, dense<10, softmax>>;
   CHECK(narrow_outputs<block>() == "nn---");  // the second convolution adds its bias to what the library has rounded

@@ -30,13 +30,13 @@ bool has_nccl() {
   return missing == "no error";
 }
 
-/// How many devices a test uses that would like so many: NCCL wants each rank on a device of its own.
+/// The number of devices for a test that needs `wanted`, or fewer if there are fewer: NCCL needs a device for each rank.
 int devices_at_hand(int wanted, std::uint64_t seed = 1) {
   have_devices(wanted, seed);
   return std::min(wanted, machine::device_count());
 }
 
-/// What rank r brings to sum s.
+/// Element i of what a rank contributes to a sum.
 float brought(int rank, int sum, std::size_t i) { return float(rank + 1) * 0.5f + float(sum) + float(i % 7); }
 
 using mlp = sequential<input<6>, dense<8, elu<>>, dense<16, relu>, dense<3, softmax>>;
@@ -248,7 +248,7 @@ TEST_CASE("fastest{} copies no gradients, and waits once in a step") {
   CHECK(counts.sums == 1);            // such small gradients are one bucket
   CHECK(counts.copies_between == 2);  // metric sums of both devices, to the first; no gradients
   CHECK(counts.copies_to_host == 1);
-  CHECK(counts.waits == 0);  // it asks whether the work is done, and whether the others still live
+  CHECK(counts.waits == 0);  // it polls whether the work is done, and whether the others are alive
 }
 
 TEST_CASE("processes with one or two GPUs each add up by NCCL") {

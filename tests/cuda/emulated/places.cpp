@@ -22,7 +22,7 @@ void have_devices(int count, std::uint64_t order = 1) {
   machine::emulate_order(order);
 }
 
-/// The same items with and without `on`.
+/// The same items, inside `on` and as a plain branch.
 template <int Index, class... Items>
 using here = on<device<Index>, Items...>;
 template <int, class... Items>
@@ -30,7 +30,7 @@ using anywhere = branch<Items...>;
 
 template <template <int, class...> class At>
 using two_branches = sequential<input<6>, dense<8, relu>, add<At<0, dense<5, relu>>, At<1, dense<5, relu>>>, dense<3, softmax>>;
-/// Three GPUs; a skip connection over two of them; one output is read by devices 1, 0, 1 in turn; dropout; images.
+/// Images on three GPUs: a skip connection across two of them, an output that devices 1, 0 and 1 read in turn, dropout.
 template <template <int, class...> class At>
 using images = sequential<input<6, 6, 1>, At<0, conv2d<3, 3, relu>, max_pool2d<2>>,
                           concat<At<1, conv2d<2, 1, relu>>, At<0, conv2d<2, 1>>, At<1, conv2d<1, 1, relu>>>,
@@ -62,7 +62,7 @@ std::string differing(const outcome& a, const outcome& b) {
 
 struct training {
   bool keeps_gradient = false;  // then the host waits for each step
-  int frozen_slot = -1;         // of the layout, for some steps
+  int frozen_slot = -1;         // a slot of the layout that is frozen during some steps
   bool freezes_nothing = false;
 };
 /// Some steps with short batches, then evaluation and prediction.
@@ -110,7 +110,7 @@ outcome trained(const auto& strategy, const typename P::optimizer& optimizer, co
 }
 const cuda_options four_leaves{.leaves = 4};
 
-/// Plain, Placed: programs with the same results.
+/// Checks that Plain on one GPU and Placed on several have the same results.
 template <class Plain, class Placed = Plain>
 void check(const auto& strategy, const typename Plain::optimizer& optimizer = {}, int frozen_slot = -1,
            std::uint64_t orders = 4) {
@@ -229,7 +229,7 @@ TEST_CASE("what cannot be placed is one error") {
   CHECK(error_of([&] { executor.prepare(7, purpose::training); }) ==
         "a batch of 7 samples cannot be cut into 8 micro-batches: it needs at least 8 samples");
   CHECK(error_of([] { placed{gpu(1), gpu(2), gpu(1)}; }) == "placed: gpu(1) is named twice");
-  auto mended = two{gpus(2), {.leaves = 10}}.make<P>(adam{}, 1);  // what the error says
+  auto mended = two{gpus(2), {.leaves = 10}}.make<P>(adam{}, 1);  // as the error suggests
   CHECK(error_of([&] { mended.prepare(20, purpose::training); }) == "no error");
   const std::vector<float> x(20 * 6, 0.5f);
   const std::vector<std::int32_t> y(20);

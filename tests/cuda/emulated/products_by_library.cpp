@@ -22,7 +22,7 @@ using namespace strata::test;
 namespace {
 using machine::blas_epilogue, machine::blas_product, machine::factor_type, machine::library_product;
 
-/// By the kernel that calls the library, whatever the rule says about the size.
+/// Compares the kernel that calls the library, also at sizes where the rule would not choose it.
 template <class P, dense_settings S, shape In, class... A>
 void compare_dense() {
   have_devices(1);
@@ -190,7 +190,7 @@ TEST_CASE(
   CHECK(kernels_to_find(what) == 0);
   {
     std::ofstream(temporary.path / "another", std::ios::binary) << good;
-  }  // a process that knew both wrote meanwhile
+  }  // meanwhile a process that had chosen both has written its file
   std::filesystem::rename(temporary.path / "another", file);
   blas_product third = what;
   third.k = 2;
@@ -198,7 +198,7 @@ TEST_CASE(
   choices.use_file(file);
   for (const blas_product& each : {what, other, third}) CHECK(kernels_to_find(each) == 0);
 
-  // While another process chooses, this one waits, and takes what the other has written.
+  // While another process chooses, this one waits, and then reads what the other has written.
   std::filesystem::remove(file);
   const int lock = ::open((file.string() + ".lock").c_str(), O_RDWR | O_CLOEXEC);
   REQUIRE(::flock(lock, LOCK_EX) == 0);
@@ -211,7 +211,7 @@ TEST_CASE(
   ::close(lock);
   waits.join();
 
-  // If the other does not finish, this one waits once, and keeps nothing.
+  // If the other one does not finish, this process waits only once, and writes no file.
   std::filesystem::remove(file);
   const int hangs = ::open((file.string() + ".lock").c_str(), O_RDWR | O_CLOEXEC);
   REQUIRE(::flock(hangs, LOCK_EX) == 0);

@@ -1,5 +1,5 @@
 // What the threads of a warp give the instructions of tensor cores, and what they get, by the tables of the PTX ISA. It runs on
-// the host alone; that kernels compute the same on a device is a matter of kernels.cpp.
+// the host only; kernels.cpp tests that kernels compute the same on a device.
 // needs: emulated_cuda
 // flags: -O0
 #include <doctest/doctest.h>
@@ -16,7 +16,7 @@ using namespace strata;
 
 namespace {
 
-/// The operands of one instruction in one thread, and where its sums are.
+/// The operands of one instruction in one thread, and the addresses of its sums.
 struct operands_of_thread {
   std::uint32_t a[4], b[2];
   float* sum[4];
@@ -24,7 +24,7 @@ struct operands_of_thread {
 
 /// The instructions of a warp in their order, with the operands of all threads.
 using recorded_instructions = std::vector<std::vector<operands_of_thread>>;
-/// Takes down what a thread gives each instruction. The first thread says how many there are.
+/// Records the operands that a thread passes to each instruction. The first thread determines their number.
 struct recorder_of_thread {
   recorded_instructions& instructions;
   std::size_t lane;
@@ -39,8 +39,8 @@ struct recorder_of_thread {
   }
 };
 
-/// Row, or column, and word of each register of thread `lane`: PTX ISA, mma.m16n8k8 with .tf32, and mma.m16n8k16 with .bf16,
-/// whose registers hold two terms that follow each other.
+/// Row and column of each register of thread `lane`, by the PTX ISA: mma.m16n8k8 with .tf32, and mma.m16n8k16 with .bf16, whose
+/// registers hold two consecutive terms.
 struct matrix_place {
   int row, column;
 };
@@ -112,8 +112,8 @@ void check_instructions(int row, int column) {
   }
 }
 
-/// Of pixels whose terms are whole(1, pixel, term), and weights that are whole(2, column, term). With one half each thread
-/// multiplies the first four of its eight terms.
+/// Checks instructions on pixels whose terms are whole(1, pixel, term), and weights that are whole(2, column, term). If Halves is
+/// 1, each thread multiplies the first four of its eight terms.
 template <int Halves>
 void check_instructions_of_images(bool are_windows) {
   using word = machine::tensor_word<precision::mixed_bf16>;
@@ -171,7 +171,7 @@ struct product_of_steps {
     static constexpr int offset(int) { return 0; }
   };
 };
-/// Whether eight threads, which load together, use different banks where neighbouring pixels of a row of windows are Step apart.
+/// Whether eight threads that load together use different banks if neighbouring pixels of a row of windows are Step apart.
 template <int Step>
 bool images_differ_in_banks(bool are_windows) {
   const machine::detail::image_of_planes<product_of_steps<Step>> image{};
@@ -187,8 +187,8 @@ bool images_differ_in_banks(bool are_windows) {
   return true;
 }
 
-/// What thread `lane` gets of four matrices by ldmatrix.x4.trans of eight by eight numbers of 16 bits: PTX ISA. element(thread,
-/// i): number i of the row that a thread names.
+/// The registers of thread `lane` after ldmatrix.x4.trans of four matrices of 8 x 8 elements of 16 bits, by the PTX ISA.
+/// element(thread, i): element i of the row whose address that thread passes.
 template <class Element>
 machine::four<std::uint32_t> load_transposed(int lane, const Element& element) {
   machine::four<std::uint32_t> all;
@@ -240,7 +240,7 @@ void check_instructions_of_gradients() {
     for (const int each : of_channel) CHECK(each == 1);
 }
 
-/// Whether the threads that name the rows of a matrix, of neighbouring pixels, use different banks.
+/// Whether the threads that pass the rows of a matrix, which are neighbouring pixels, use different banks.
 template <int Channels>
 bool rows_differ_in_banks() {
   const machine::pixels_by_rows<16, Channels> all{};
@@ -258,7 +258,7 @@ bool rows_differ_in_banks() {
   return true;
 }
 
-/// Each thread has elements of its own, and all threads together have all of a result.
+/// Whether all threads together have each element of a result exactly once.
 bool lanes_have_each_element_once() {
   int times[32][32] = {};
   for (int lane = 0; lane < 32; ++lane)
@@ -270,7 +270,7 @@ bool lanes_have_each_element_once() {
   return true;
 }
 
-/// Whether eight threads, which are those that store or load units at once, use different banks of shared memory.
+/// Whether eight threads, which store or load their units at the same time, use different banks of shared memory.
 template <class Factor>
 bool differ_in_banks(const Factor& factor, const auto& unit_of_thread) {
   bool used[8] = {};
@@ -306,7 +306,7 @@ void check_banks() {
   check_stores.template operator()<false>();
 }
 
-/// Whether the fours of all threads are all numbers of a tile, each once.
+/// Whether the fours of all threads contain each element of a tile exactly once.
 template <class P, int Extent, bool TermsAreNeighbours>
 bool fetches_each_number_once() {
   using fours = machine::detail::fours_of_tile<P, Extent, 128, true, TermsAreNeighbours>;

@@ -46,7 +46,7 @@ struct client {
   std::vector<int> devices, others;
   std::vector<void*> handles, handles_of_all;
   int buffers = 0;
-  // Of several processes; the ids of the devices of process n begin at 10 n.
+  // With several processes, the device ids of process n begin at 10 n.
   int process = 0, processes = 1, executions = 0;
   abi::client_create callbacks{};
 
@@ -124,10 +124,10 @@ struct tensor {
   }
 };
 struct execution;
-/// The contents of an array. They arrive late, as on a device: when they are awaited, or when they are used.
+/// The contents of an array. They arrive late, as on a device: only when they are awaited or used.
 struct contents {
   std::vector<std::byte> bytes;
-  const void* from = nullptr;          // of the host
+  const void* from = nullptr;          // the array of the host
   std::shared_ptr<execution> made_by;  // null: it has ended
   int users = 0;                       // executions that have not ended
   bool has_failed = false;
@@ -168,7 +168,7 @@ struct execution {
     }
     return true;
   }
-  /// The same for equal modules only: other executions do not begin together.
+  /// Equal only for equal modules: different executions do not begin together.
   std::string identity() const { return std::to_string(std::hash<std::string>()(what.text)); }
   static std::string key(int rendezvous, int process) {
     return "execution " + std::to_string(rendezvous) + " of " + std::to_string(process);

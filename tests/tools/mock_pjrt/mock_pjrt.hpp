@@ -3,7 +3,7 @@
 // argument plus 1, any other result counts its elements from 0.
 //
 // Given callbacks for values and the options num_nodes and node_id, a client has two devices in each process, and an execution on
-// all of them has ended when all processes have begun it. Numbers do not travel.
+// all of them ends when all processes have begun it. No elements are exchanged.
 #pragma once
 #include <map>
 #include <string>
@@ -20,12 +20,12 @@ struct observations {
   std::vector<std::string> options_of_clients;
   std::vector<std::vector<std::byte>> last_arguments;  // of replica 0 in the last execution that has ended
   int executions = 0;
-  std::vector<std::string> order;  // "upload", "execute 1", "end 1": executions end when someone waits for what they make
+  std::vector<std::string> order;  // "upload", "execute 1", "end 1": executions end when their results are awaited
 
   /// Calls of this function fail with this code and message, after the first `failing_after` of them.
   std::string failing_function;
   int failing_after = 0, failing_code = 13;
-  /// A compilation fails whose options have this text.
+  /// Compilations fail if their options contain this text.
   std::string unknown_option;
   std::string failing_message = "injected";
   int devices_of_other_hosts = 0;
@@ -44,7 +44,7 @@ struct observations {
 /// The observations of all clients of the plugin that the test links.
 observations& observed();
 
-// The environment variable MOCK_PJRT determines, when a plugin is loaded, which table GetPjrtApi makes:
+// When a plugin is loaded, the environment variable MOCK_PJRT determines which table GetPjrtApi returns:
 //   "minor N"       another version
 //   "without SLOT"  a function is missing
 //   "size SLOT N"   a function requires N bytes of arguments
