@@ -185,7 +185,7 @@ std::string said_by(Net net, float value = 1) {
 }  // namespace
 
 TEST_CASE("fit says once which layer normalization changes nothing") {
-  (void)said_by(sequential<input<1>, dense<1>>{});  // the notice of speed
+  (void)said_by(sequential<input<1>, dense<1>>{});  // takes the notice of speed
   CHECK(said_by<true>(sequential<input<2>, normalization, dense<1>>{}).empty());
   CHECK(said_by(sequential<input<5>, normalization, dense<1>>{}) ==
         "normalization changes nothing, because its mean is 0 and its variance 1: adapt(data) of the trainer sets both, before "
@@ -195,7 +195,7 @@ TEST_CASE("fit says once which layer normalization changes nothing") {
 }
 
 TEST_CASE("fit says once that inputs look like pixels") {
-  detail::pixel_notice_was_given = false;  // by a file of the same program
+  detail::pixel_notice_was_given = false;  // another file of this program may have set it
   (void)said_by(sequential<input<1>, dense<1>>{});
   CHECK(said_by(sequential<input<8, 8, 1>, flatten, dense<1>>{}, 0.5f).empty());
   CHECK(said_by(sequential<input<8, 8, 1>, flatten, dense<1>>{}, 100).empty());

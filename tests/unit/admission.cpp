@@ -1,5 +1,5 @@
 // needs: grpc protozero
-// Who may take part in a training: secrets, users, addresses; and what gRPC may print.
+// Which processes may take part in a training: secrets, users, addresses; and what gRPC may print.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -118,7 +118,7 @@ TEST_CASE("who proves what") {
     CHECK(none.of(local, own) == protection::none);
     CHECK(none.of(local, foreign) == protection::refused);
     CHECK(none.of(local, unknown) == protection::refused);
-    CHECK(secret.of(local, own) == protection::tls);  // whoever comes through ssh -L is a process of this user
+    CHECK(secret.of(local, own) == protection::tls);  // a connection through ssh -L belongs to a process of this user
     CHECK(secret.of(local, foreign) == protection::tls);
     CHECK(open.of(local, foreign) == protection::none);
   }

@@ -1,4 +1,4 @@
-// The text by which builds that compute other bits recognise each other; tests/targets compares it between targets.
+// The text by which builds with different arithmetic detect each other; tests/targets compares it between targets.
 // flags: -ffast-math -fno-finite-math-only
 #include <doctest/doctest.h>
 

@@ -242,7 +242,7 @@ TEST_CASE("metrics of one name are numbered wherever a name finds them") {
                 confusion_matrix{},
                 confusion_matrix{}};
   std::vector<float> weights(model.parameters().size());
-  weights[weights.size() - 16 + 1] = 5;  // the bias of class 1, for which everything is taken
+  weights[weights.size() - 16 + 1] = 5;  // the bias of class 1, which is then always predicted
   model.set_parameters(weights);
   const logs values = model.evaluate(some_data(3) | data::batch<16>);
   CHECK(values.names() == "loss, recall, recall_2, recall_1, recall_3, loss_1");
@@ -290,10 +290,10 @@ TEST_CASE("csv_logger replaces a file, or appends to it") {
   CHECK(lines() == 4);
   CHECK(content(path).starts_with("epoch;accuracy;loss\n0;"));
   model.fit(noise(), epochs(2), other_noise(), verbosity::off, csv_logger{path, {.separator = ';', .append = true}});
-  CHECK(lines() == 6);  // of the existing columns
+  CHECK(lines() == 6);  // only in the existing columns
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
   model.fit(noise(), verbosity::off, csv_logger{path, {.separator = ';', .append = true}});
-  CHECK(lines() == 7);  // the line without an end has one now
+  CHECK(lines() == 7);  // the unfinished line is now ended
   CHECK(contains(error_of([&] { model.fit(noise(), verbosity::off, csv_logger{path, {.append = true}}); }), "log.csv"));
   CHECK(contains(error_of([&] { model.fit(noise(), verbosity::off, csv_logger{path / "no" / "log.csv"}); }), "log.csv"));
   model.fit(noise(), verbosity::off, csv_logger{folder.path / "new" / "log.csv"});
@@ -360,7 +360,7 @@ TEST_CASE("settings that make no sense, and values that are not there, are error
   CHECK(watch(measures("beauty"), early_stopping{.monitor = "beauty", .mode = monitor_mode::max}) == "no error");
   for (const char* name : {"acceleration_mae", "accumulated_cost", "val_previous_mae", "terror"}) {
     CAPTURE(name);
-    CHECK(!detail::mode_of(name));  // one of its words contains a known one
+    CHECK(!detail::mode_of(name));  // a known name is only a part of one of its words
   }
   for (const char* name : {"acc", "val_top_5_acc_1", "mean_iou", "true_positives", "f1_score"})
     CHECK(detail::mode_of(name) == monitor_mode::max);
@@ -375,7 +375,7 @@ TEST_CASE("settings that make no sense, and values that are not there, are error
     CHECK(error_of([&] { model.fit(noise(), verbosity::off, early_stopping{}); }) != "no error");
     CHECK(error_of([&] { model.fit(noise(), verbosity::off, reduce_lr_on_plateau{}); }) != "no error");
     CHECK(error_of([&] { model.fit(noise(), verbosity::off, model_checkpoint{"{f1}.safetensors"}); }) != "no error");
-    early_stopping watcher{.monitor = "beauty", .mode = monitor_mode::max};  // of what is added after it
+    early_stopping watcher{.monitor = "beauty", .mode = monitor_mode::max};  // monitors a value of a callback that comes after it
     CHECK(
         contains(error_of([&] { model.fit(noise(), verbosity::off, watcher, measures("beauty")); }),
                  "there is no 'beauty'; known: loss, accuracy (a callback that adds a value has its name in a member `adds`, and "

@@ -1,4 +1,4 @@
-// The cluster: roles, ranks, addresses, and what it refuses.
+// The cluster: roles, ranks, addresses, and its errors.
 #include <doctest/doctest.h>
 
 #include <strata/resolvers/explicit_cluster.hpp>

@@ -1,4 +1,4 @@
-// TF_CONFIG: what TensorFlow documents is understood, and each mistake has its sentence.
+// TF_CONFIG: everything that TensorFlow documents is accepted, and each mistake has its own message.
 #include <doctest/doctest.h>
 
 #include <strata/base/random.hpp>
@@ -18,7 +18,7 @@ cluster resolved(const std::string& text, const std::string& run_id = "") {
   }}();
 }
 
-/// The sentence without the resolver's name in front.
+/// The error message without the resolver's name in front.
 std::string mistake(const std::string& text) {
   std::string why = test::error_of([&] { resolved(text); });
   if (why.starts_with("TF_CONFIG: ")) why.erase(0, 11);

@@ -1,5 +1,5 @@
 // needs: grpc protozero
-// The control plane between threads of one process: what it keeps, whom it refuses, and how waiting ends.
+// The control plane between threads of one process: what it stores, which processes it refuses, and how waiting ends.
 #include <doctest/doctest.h>
 #include <grpcpp/generic/async_generic_service.h>
 
@@ -293,7 +293,7 @@ TEST_CASE("calls that wait, end, and are cancelled while values are set and the 
     for (int t = 0; t < 8; ++t)
       threads.emplace_back([&, t] {
         control_options options;
-        options.heartbeat.interval = 1s;  // three of which a lost connection is waited for
+        options.heartbeat.interval = 1s;  // a lost connection may return within three of them
         coordinator_client c(where, "run", options);
         c.set("here", "");
         ++connected;
@@ -394,7 +394,7 @@ TEST_CASE("a member that ends because of an error says why before: the others ar
     const heartbeat b(p.b, std::make_shared<wait_state>(), at_b.hears());
     const std::string why = "worker 0 (rank 0, here, pid 1) ends because of an error: the disk is full";
     a->announce_error("something else");
-    a->announce_error("");  // it has gone on
+    a->announce_error("");  // it continues
     a->announce_error("the disk is full");
     CHECK(at_b.heard(1s) == "");  // it may continue again
     if (how == "leaves")
@@ -408,7 +408,7 @@ TEST_CASE("a member that ends because of an error says why before: the others ar
 }
 
 namespace {
-/// Answers every call with bytes that are no message.
+/// Responds to every call with bytes that are no message.
 struct confused_coordinator : grpc::CallbackGenericService {
   struct call : grpc::ServerGenericBidiReactor {
     grpc::ByteBuffer asked, answer;
@@ -520,7 +520,7 @@ TEST_CASE("an elastic training: those that are left form again, a late one enter
                  "does not train what the others do"));
   CHECK(contains(error_of([&] { late.enter(worker(1, 3), 200ms); }),
                  "did not let worker 1 into the training that is under way within 200 ms"));
-  while (server.late_one_waits()) std::this_thread::sleep_for(1ms);  // that one is forgotten
+  while (server.late_one_waits()) std::this_thread::sleep_for(1ms);  // until that wait is forgotten
   std::thread waits([&] { CHECK(late.enter(worker(1, 3), 60s) == formation{7, {0, 1, 2}, {1}}); });
   while (!server.late_one_waits()) std::this_thread::sleep_for(1ms);
   std::thread follows([&] { CHECK(next_c.form_again(60s) == formation{7, {0, 1, 2}, {1}}); });

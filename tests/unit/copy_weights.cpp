@@ -60,7 +60,7 @@ TEST_CASE("predictions after the copy are those of the copied weights") {
   trainer one{alone{}, sgd{}, mean_squared_error{}, seed(2)}, other{alone{}, sgd{}, mean_squared_error{}, seed(3)};
   const std::vector<float> x{1, 2, 3, 4};
   std::vector<float> expected(2), out(2);
-  other.predict(x, out);  // has laid out its weights for its kernels
+  other.predict(x, out);  // derives layouts of its weights for its kernels
   copy_weights<shared>(from, one);
   copy_weights<shared>(from, other);
   one.predict(x, expected);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr shape In{37, 5};
 
-/// Numbers of all sizes, then special ones: each value and each slope has the digits that the formula gives in double.
+/// Checks inputs of all magnitudes, then special ones: each value and each slope is close to the formula in double.
 template <class T, class A>
 void check_digits() {
   using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
@@ -31,7 +31,7 @@ void check_digits() {
   for (std::size_t i = 0; i < x.size(); ++i) {
     CAPTURE(x[i]);
     const double exact = activation_function<A>::value(double(x[i])), size = std::abs(double(x[i]));
-    // e^x has the error of x, and few digits are left where the result is far below the input.
+    // e^x has the error of x, and precision is lost where the result is much smaller than the input.
     CHECK(std::abs(double(y[i]) - exact) <= unit * (8 + size * size) * std::abs(exact) + unit * 0x1p-20 + rounded * size);
     const double slope = activation_function<A>::derivative(double(x[i]), double(y[i]));
     CHECK(std::abs(double(dx[i]) - slope) <= unit * (8 + size * size));

@@ -25,7 +25,7 @@ struct results {
 
 constexpr int total = 21;
 
-/// K, then the activation A, which may stand inside K already; the leaves begin at samples 0 and `cut`.
+/// Runs K, then the activation A unless it is void because K contains it; the leaves begin at samples 0 and `cut`.
 template <class K, class A, class T, shape In>
 results<T> step(int parameters, int cut, bool adds) {
   constexpr int size = In.size(), C = In.last();
@@ -145,7 +145,7 @@ TEST_CASE("a gradient that is not wanted") {
 
 namespace {
 
-/// One step over `total` samples, element i of them x(i): is dgamma exactly 0, y exactly beta, and dx exactly 0?
+/// Runs one step over `total` samples whose element i is x(i), and checks that dgamma is exactly 0, y beta, and dx 0.
 template <class K, class T, shape In>
 void check_of_equal_elements(int total, auto&& x_at, bool is_dx_zero) {
   constexpr int C = In.last(), size = In.size();

@@ -139,7 +139,7 @@ void compare(type_list<Ops...>, double tolerance) {
       CHECK(difference(cdw[p]->data, dw[p]) < tolerance);
     }
 
-    // In micro-batches, the last one smaller, the parameters get the same bits. Also adds to dx, and runs without dx.
+    // In micro-batches, the last one smaller, parameters get the same bits. The kernel also adds to dx, and runs without dx.
     std::vector<std::vector<T>> whole;
     for (std::size_t p = 0; p < sizes.size(); ++p) whole.emplace_back(cdw[p]->data, cdw[p]->data + sizes[p]);
     const std::vector<T> whole_y(cy.data, cy.data + cy.size);
@@ -164,7 +164,7 @@ void compare(type_list<Ops...>, double tolerance) {
 
 }  // namespace cpu_compare
 
-/// single: the tolerance in float.
+/// Compares K with a chain of reference kernels. single: the tolerance in float.
 template <class K, class Ops, class T, strata::shape In>
 void compare_with_reference(double single = 1e-5) {
   cpu_compare::compare<K, T, In>(Ops{}, sizeof(T) == 4 ? single : 1e-12);

@@ -63,15 +63,15 @@ TEST_CASE_TEMPLATE("convolution + relu + max pooling", T, float, double) {
 
 namespace {
 
-/// Whether window i reads an output of a tile of M outputs that reads `pixel`; M = 1: whether window i reads it. Along one axis.
+/// Whether window i reads an output of a tile of M outputs that reads `pixel`, along one axis. M = 1: whether window i reads it.
 constexpr bool tile_saw(int M, int i, int pixel) {
   for (const int output : {2 * i, 2 * i + 1})
     if (const int first = output / M * M; first <= pixel && pixel < first + M + 2) return true;
   return false;
 }
 
-/// One pixel is nan: so are the windows that saw it, and no gradient flows back from them. Others are as if it were not there,
-/// but for those that share a tile with one that saw it.
+/// Checks that if one pixel is nan, so are the windows that read it, and their gradient is zero. Other windows are not affected,
+/// unless they share a tile with one of these.
 template <int Tile, conv_settings S, shape In>
 void check_nan(int row, int column) {
   using K = kernel<cpu, fused<convolution<S>, relu, max_pooling<two_by_two>>, precision::f32, In>;

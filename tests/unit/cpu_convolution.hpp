@@ -6,7 +6,7 @@
 
 namespace cpu_compare {
 
-/// single: the tolerance in float.
+/// Compares a convolution with the reference. single: the tolerance in float.
 template <class T, conv_settings S, shape In, class Activation = linear>
 void convolution_like_reference(double single = 1e-5) {
   using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;

@@ -32,7 +32,7 @@ using two = std::integral_constant<int, 2>;
 using four = std::integral_constant<int, 4>;
 using five = std::integral_constant<int, 5>;
 
-/// A convolution of `count` images without padding: by tiles of one size, and by its definition in double.
+/// Computes a convolution of `count` images without padding by tiles of one size, and by its definition in double.
 template <class T, int M>
 struct by_definition {
   int C, F, H, W, count, OH = H - 2, OW = W - 2;
@@ -132,7 +132,7 @@ TEST_CASE("the tile is chosen for the least work") {
   CHECK(simd::winograd_tile(32, 64, 10, 10) == 5);   // 4 tiles
   CHECK(simd::winograd_tile(64, 64, 8, 8) == 4);     // 4 tiles
   CHECK(simd::winograd_tile(64, 64, 2, 2) == 2);     // a quarter of a larger one
-  CHECK(simd::winograd_tile(512, 512, 4, 4) == 2);   // weights that no cache holds
+  CHECK(simd::winograd_tile(512, 512, 4, 4) == 2);   // weights that fit in no cache
   CHECK(simd::winograd_tile(512, 64, 10, 10) == 4);  // too many channels for the error of 5
 }
 

@@ -48,7 +48,7 @@ struct numbers {
   }
 };
 
-/// The layer, softmax unless the loss takes logits, the loss: each by itself.
+/// The layer, softmax unless the loss takes logits, and the loss as separate kernels.
 template <class S, class L, int N>
 void run_reference(numbers<double>& r, int count) {
   constexpr bool softmax_before = strata::detail::takes_softmax<L>;

@@ -22,7 +22,7 @@ bool equal_bits(const buffer<T>& a, const buffer<T>& b) {
   return std::equal(a.data, a.data + a.size, b.data);
 }
 
-/// Long enough for two pieces of a packed panel.
+/// Checks products with packed panels, long enough for two pieces of a panel.
 template <class T, int N, storage How>
 void check_packed(int rows) {
   const int length = 2 * packed_numbers<T> / (most_vectors * lanes<T>)-3;
@@ -79,7 +79,7 @@ void check_input_gradient(int count) {
   }
 }
 
-/// Gradients that are passed on in pieces. `sparse`: most inputs are zeros, which are skipped.
+/// Checks gradients that are passed on in pieces. `sparse`: most inputs are zeros, which are skipped.
 template <class T, int K, int N>
 void check_pieces(int count, bool sparse = false) {
   CAPTURE(N);

@@ -1,4 +1,4 @@
-// Products of dense layers that pass over zeros give the bits of those that multiply every number.
+// Products of dense layers that skip zeros have the bits of those that multiply every element.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -162,7 +162,7 @@ TEST_CASE_TEMPLATE("a layer passes over weights that nothing multiplies", T, flo
   buffer<T> outputs(count * N), expected(count * N);
   o.y = expected.data;
   kernel::forward(o);
-  for (int k = 0; k < K; ++k)  // a proof that zeros were found
+  for (int k = 0; k < K; ++k)  // shows that zeros were found
     if (k % 28 >= 6) std::fill_n(w.data + k * N, N, std::numeric_limits<T>::infinity());
   o.y = outputs.data;
   kernel::forward(o);
@@ -179,7 +179,7 @@ TEST_CASE_TEMPLATE("a layer passes over weights that nothing multiplies", T, flo
       REQUIRE(std::abs(double(dw.data[k * N + j]) - sum) <= 1e-6 * size);
     }
 
-  // NaNs are not lost.
+  // NaNs are propagated.
   fill(w, 2);
   x.data[5 * K + 100] = T(NAN);
   kernel::forward(o);

@@ -72,7 +72,7 @@ void check() {
     }
 }
 
-/// The results have the bits of the reference in the same precision, also with ties.
+/// Checks that results have the bits of the reference in the same precision, also with ties.
 template <class T, class Join, shape... In>
 void check_bits() {
   using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;

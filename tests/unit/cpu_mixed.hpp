@@ -1,5 +1,5 @@
 // Kernels with bfloat16 products. On small integers, where nothing is rounded, they must agree exactly with the reference in
-// double; on other numbers nearly, and exactly with the version that does not use the instruction.
+// double; on other inputs approximately, and exactly with the version that does not use the instruction.
 #pragma once
 #include <memory>
 #include <strata/cpu/engine/team.hpp>

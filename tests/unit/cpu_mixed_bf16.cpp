@@ -26,7 +26,7 @@ float float_of(std::uint32_t b) {
   return f;
 }
 
-/// Any bits at all, sizes around 1, and sizes near both ends of the range.
+/// Random bits, magnitudes around 1, and magnitudes near both ends of the range.
 std::vector<float> floats(std::uint64_t seed) {
   std::vector<float> v;
   std::uint64_t drawn = 0;
@@ -44,7 +44,7 @@ std::vector<float> floats(std::uint64_t seed) {
   return v;
 }
 
-/// One number by the book: ties to even, denormals are zero, nan stays.
+/// Rounds one float by definition: ties to even, denormals become zero, nan stays nan.
 std::uint32_t rounded(float f) {
   const std::uint32_t b = bits_of(f);
   if (std::isnan(f)) return b >> 16 | 0x40;

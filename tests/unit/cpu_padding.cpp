@@ -1,6 +1,6 @@
 // Padding of the arenas is zero after every step: for networks of many extents, every precision, number of threads, optimizer.
 // flags: -DSTRATA_POISON
-// Workspaces and gradients begin as signalling NaNs, so that it shows if unwritten elements are passed on.
+// Workspaces and gradients begin as signalling NaNs, so that the use of unwritten elements is detected.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ using regularized = kernel_regularizer<l1_l2<0.01_r, 0.02_r>>;
 template <int Seed>
 using dense_net = sequential<input<extent(Seed, 0)>, dense<extent(Seed, 1), regularized>, dense<extent(Seed, 2), relu, no_bias>,
                              layer_norm<>, dense<extent(Seed, 3), tanh_activation>, dense<1, regularized>>;
-/// Weights that are handed over in one piece, in pieces, and, for few samples, as products.
+/// Layers whose weight gradients are passed on in one piece, in pieces, and, for few samples, as products.
 using wide_net = sequential<input<70>, dense<33, relu>, dense<3, regularized>, dense<600>, dense<8>, dense<64, relu>, dense<1>>;
 template <int Seed>
 using image_net = sequential<input<8, 8, 1 + Seed % 4>, conv2d<extent(Seed, 0) / 4 + 1, 3, relu>, max_pool2d<2>,

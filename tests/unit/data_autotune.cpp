@@ -23,7 +23,7 @@ namespace {
 using clock_type = std::chrono::steady_clock;
 using seconds_of_batch = std::function<double(int threads)>;
 
-/// A machine whose time passes only when batches are made.
+/// A machine whose clock advances only when batches are made.
 class simulation {
  public:
   explicit simulation(int most) : tuner_(most) {}
@@ -64,8 +64,8 @@ TEST_CASE("the threads that are found are within a tenth of the best, and no mor
       [](int n) { return 1e-3 / std::min(n, 4); },     // four memory channels
       [](int n) { return std::max(3e-3, 0.01 / n); },  // the consumer takes 3 ms
       [](int n) { return 0.08 + 0.4 / n; },            // long batches
-      [](int) { return 1e-3; },                        // it does not matter
-      [](int n) { return n > 8 ? 2e-3 : 3e-3 / n; },   // crowded
+      [](int) { return 1e-3; },                        // independent of the number
+      [](int n) { return n > 8 ? 2e-3 : 3e-3 / n; },   // slower with too many threads
   };
   for (const int most : {1, 2, 3, 4, 6, 16, 48})
     for (const auto& load : loads)

@@ -63,7 +63,7 @@ struct plain : B {
   void where() const = delete;
   void fill() = delete;
 };
-/// Three batches of two samples: a source that has nothing of strata in it, so that no name is found through its type.
+/// Three batches of two samples: a source without bases or members of strata, so that no name is found by ADL.
 struct three_equal_batches : std::ranges::view_base {
   static constexpr shape sample_shape{1}, target_shape{};
   static constexpr label_kind labels = label_kind::none;

@@ -231,7 +231,7 @@ TEST_CASE("in a file: of another data set, or damaged") {
     folder.write("a.cache", std::span(whole).first(size));
     CHECK(complaint().starts_with("cache: a.cache holds '"));
   }
-  const std::size_t line = (description.size() + 1 + 63) / 64 * 64;  // the sentence about the data set, filled up
+  const std::size_t line = (description.size() + 1 + 63) / 64 * 64;  // the line that describes the data set, padded
   for (std::size_t at = line; at < whole.size(); at += at < line + 16 ? 1 : 13) {
     if (at >= line + 16 && at < line + 64) continue;  // unused
     auto changed = whole;
@@ -278,7 +278,7 @@ TEST_CASE("in a file: samples that have changed since are refused, and the file 
       "cache: a.cache holds other samples than the data set has now: sample 11 differs, because of "
       "other data or a function that gives other numbers: remove the file, and it is made again, give each data set its own, or "
       "set .check_samples = false");
-  CHECK(sum(numbers | data::scale(2) | plus(1e-3f)) == right);  // as another processor could compute it
+  CHECK(sum(numbers | data::scale(2) | plus(1e-3f)) == right);  // within the differences between processors
   CHECK(complaint(numbers | data::scale(2) | plus(4e-3f)).starts_with("cache: a.cache holds other samples"));
   CHECK(sum(numbers | data::scale(2) | plus(1), {.check_samples = false}) == right);
   CHECK(complaint(numbers | data::scale(3) | plus(0))

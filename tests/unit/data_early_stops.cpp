@@ -1,4 +1,4 @@
-// Pipelines with threads that are left, copied, moved and destroyed at any moment: under ThreadSanitizer this is a test of
+// Pipelines with threads that are abandoned, copied, moved and destroyed at any moment: under ThreadSanitizer this tests for
 // races.
 #include <doctest/doctest.h>
 
@@ -25,7 +25,7 @@ using strata::test::repetitions;
 namespace {
 constexpr int count = 120;
 
-/// Which samples fail, and how long samples take. All copies of a pipeline share it.
+/// Which samples fail, and how long samples take; shared by all copies of a pipeline.
 struct plan {
   std::atomic<int> fails_at{-1}, damaged_from{count}, slow{0};
 };

@@ -1,4 +1,4 @@
-// tf.train.Example: what TensorFlow wrote, everything that protobuf allows, and bytes that are no Example.
+// tf.train.Example: files of TensorFlow, every encoding that protobuf allows, and bytes that are no Example.
 // needs: protozero
 #include <doctest/doctest.h>
 

@@ -40,7 +40,7 @@ std::vector<float> upto(int n) {
 auto counting(int n) {
   return data::from_generator([n] { return [n, k = 0]() mutable { return k < n ? std::optional(float(k++)) : std::nullopt; }; });
 }
-/// The use count of `life` is the number of living copies.
+/// A sample that counts its copies: the use count of `life` is their number.
 struct counted {
   std::shared_ptr<int> life;
   float value = 0;
@@ -110,7 +110,7 @@ TEST_CASE("no more elements live than are in use, also if epochs are left early"
     for (auto at = view.begin(); at != view.end() && batches < epoch * 9; ++at, ++batches)
       most = std::max(most, life.use_count());
   }
-  CHECK(most < 60);  // 20 in the window, 8 + 4 in the batch, those of a window that was left; and one of mine
+  CHECK(most < 60);  // 20 in the window, 8 + 4 in the batch, those of an abandoned window; and one of this test
 }
 
 TEST_CASE("copies of a stream read for themselves, also while the other one is being read") {

@@ -46,7 +46,7 @@ struct png_options {
   png_color_16* transparent = nullptr;
 };
 
-/// `rows`: the bytes of all rows, packed as PNG packs them.
+/// A PNG file. `rows`: the bytes of all rows, packed as in PNG.
 inline bytes png_file(int width, int height, int type, const bytes& rows, const png_options& options = {}) {
   bytes file;
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, nullptr, nullptr, nullptr);
@@ -108,7 +108,7 @@ inline bytes jpeg_file(int width, int height, J_COLOR_SPACE colours, const bytes
   return file;
 }
 
-/// Numbers that look like a picture: smooth, with a little noise.
+/// Pixels that resemble a picture: smooth, with a little noise.
 inline bytes picture(int width, int height, int channels, unsigned seed = 1) {
   bytes values;
   for (int y = 0; y < height; ++y)

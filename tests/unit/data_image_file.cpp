@@ -135,7 +135,7 @@ TEST_CASE("JPEG files: grey, RGB, progressive, CMYK") {
     for (std::size_t c = 0; c < 3; ++c) REQUIRE(read4[4 * i + c] == read[3 * i + c]);
     REQUIRE(read4[4 * i + 3] == 255);
   }
-  // Smooth colours survive.
+  // Smooth colours are nearly unchanged.
   bytes smooth;
   for (int i = 0; i < w * h; ++i)
     for (const int v : {i % w * 5, i / w * 9, 120}) smooth.push_back(static_cast<std::uint8_t>(v));
@@ -145,7 +145,7 @@ TEST_CASE("JPEG files: grey, RGB, progressive, CMYK") {
   for (std::size_t i = 0; i < smooth.size(); i += 3) smooth_grey.push_back(luma(smooth[i], smooth[i + 1], smooth[i + 2]));
   CHECK(worst(decoded(smooth_file, 1, w, h), smooth_grey) <= 4);
 
-  // Ink, as it is and as Adobe writes it: 255 - ink.
+  // CMYK, as it is and inverted, as Adobe writes it.
   for (const bool adobe : {false, true}) {
     CAPTURE(adobe);
     bytes ink;
@@ -222,7 +222,7 @@ TEST_CASE("what is wrong with a file") {
   CHECK(error_of([&] { data::decode_image(png, 2, image, "cat.png"); }) ==
         "cat.png: an image is read with 1, 3 or 4 channels, not with 2");
 
-  // Cut short anywhere.
+  // Files that are truncated anywhere.
   for (const bytes& file :
        {png, png_file(width, height, PNG_COLOR_TYPE_RGB, picture(width, height, 3), {.interlaced = true}),
         jpeg_file(37, 21, JCS_RGB, picture(37, 21, 3)), jpeg_file(37, 21, JCS_RGB, picture(37, 21, 3), {.progressive = true}),
@@ -234,7 +234,7 @@ TEST_CASE("what is wrong with a file") {
       REQUIRE(text.size() > 10);
     }
 
-  // A checksum, and pixels.
+  // Wrong checksums, and wrong pixels.
   bytes damaged = png;
   damaged[png.size() - 14] ^= 1;
   CHECK(complaint(damaged) == "IDAT: CRC error");
@@ -304,7 +304,7 @@ TEST_CASE("bytes that anybody may have changed: an image or an error, and not a 
           file.insert(file.begin() + at, 1 + below(20), static_cast<std::uint8_t>(below(256)));
         }
       }
-    // Half of the PNG files get right checksums again, or nothing after the checksums would ever be read.
+    // Half of the PNG files get correct checksums again; otherwise nothing after the checksums would ever be read.
     if (file.size() > 8 && file[0] == 0x89 && below(2) == 0)
       for (std::size_t at = 8; at + 12 <= file.size();) {
         const std::size_t size =

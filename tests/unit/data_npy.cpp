@@ -127,7 +127,7 @@ TEST_CASE("numbers that fit lie in the file, all others are copied") {
   CHECK(copied[0](0, 0) == 0);
   CHECK(mapped[1023](31, 31, 0) == float(many.size() - 1));
   CHECK(copied[1023](31, 31) == double(many.size() - 1));
-  // The file may go while the array stays.
+  // The file may be deleted while the array is in use.
   std::filesystem::remove(path);
   CHECK(mapped[5](0, 1, 0) == 5 * 1024 + 1);
 }

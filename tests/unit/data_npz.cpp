@@ -112,7 +112,7 @@ TEST_CASE("what is wrong, and in which member") {
         "crc.npz: x.npy: byte 4928: CRC error");
   CHECK(data::load_npz(f / "crc.npz").load<std::int64_t, shape{}>("y").size() == 200);
 
-  // A directory that promises four terabytes.
+  // A directory that declares four terabytes.
   content = f.read("a.npz");
   const std::size_t directory = find(content, {'P', 'K', 1, 2});
   for (const std::size_t at : {directory + 20, directory + 24}) content[at + 3] = 0xF0;

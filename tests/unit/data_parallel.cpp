@@ -60,7 +60,7 @@ everything pass(auto& view) {
   return all;
 }
 
-/// Takes longer for some samples than for others.
+/// Waits, for some samples longer than for others.
 void dawdle(int i) {
   if (i % 11 == 0) std::this_thread::sleep_for(std::chrono::microseconds(i % 7 * 30));
   if (i % 5 == 0) std::this_thread::yield();

@@ -149,7 +149,7 @@ TEST_CASE("labels stay; what comes later sees the numbers of the result") {
       CHECK(target == expected);
     }
   });
-  // Stage after stage: the first one hands on what the second one changes.
+  // Two stages: the second changes the output of the first.
   const auto turned =
       pixels_of(images(8) | random_flip(flip_mode::horizontal) | random_translation(0.3, 0.3) | random_contrast(0.4));
   CHECK(turned != pixels_of(images(8) | random_translation(0.3, 0.3) | random_contrast(0.4)));
@@ -216,16 +216,16 @@ TEST_CASE("factors mean what they mean in Keras") {
   for (int i = 0; i < 16; ++i) image.push_back(float(i * i));
   const auto at = [&](const std::vector<float>& v, int y, int x) { return v[std::size_t(y * 4 + x)]; };
 
-  // Half the height down, a quarter of the width to the left.
+  // Moves by half the height down, and by a quarter of the width to the left.
   const auto moved =
       after<s>(image, random_translation({0.5, 0.5}, {-0.25, -0.25}, {.fill_mode = fill_mode::constant, .fill_value = -1}));
   for (int y = 0; y < 4; ++y)
     for (int x = 0; x < 4; ++x) CHECK(at(moved, y, x) == (y < 2 || x == 3 ? -1 : at(image, y - 2, x + 1)));
-  // A quarter of a turn, counter-clockwise.
+  // Rotates by 90 degrees, counter-clockwise.
   const auto turned = after<s>(image, random_rotation({0.25, 0.25}));
   for (int y = 0; y < 4; ++y)
     for (int x = 0; x < 4; ++x) CHECK(at(turned, y, x) == doctest::Approx(at(image, x, 3 - y)).epsilon(1e-4));
-  // Twice the size is shown: what is in the middle becomes half as large.
+  // Zooms out by a factor of two: the middle becomes half as large.
   const auto smaller = after<s>(image, random_zoom({1, 1}, {.fill_mode = fill_mode::constant, .fill_value = -1}));
   CHECK(at(smaller, 0, 0) == -1);
   CHECK(at(smaller, 1, 1) == doctest::Approx((at(image, 0, 0) + at(image, 0, 1) + at(image, 1, 0) + at(image, 1, 1)) / 4));
@@ -278,7 +278,7 @@ TEST_CASE("around an image of one colour is nothing but that colour") {
           CHECK(after<S>(image, random_rotation(1, options)) == image);
           CHECK(after<S>(image, random_zoom(0.9, options)) == image);
         }
-    // Shifted by a whole period, an endless image is the same again.
+    // A periodic image that is shifted by a whole period is unchanged.
     std::vector<float> picture(std::size_t{S.size()}), out = picture;
     for (std::size_t i = 0; i < picture.size(); ++i) picture[i] = float(i * 7 % 11);
     for (const int times : {-3, 1, 1000}) {

@@ -48,7 +48,7 @@ std::vector<float> halves(int n = count) {
   for (int i = 0; i < n; ++i) w.push_back(float(i) + 0.5f);
   return w;
 }
-/// x, and what the weight is, of all samples in their batches; the weight -1 if there is none.
+/// x and the weight of all samples in their batches; -1 if there is no weight.
 template <class Batches>
 std::vector<std::pair<float, float>> pairs(Batches batches) {
   std::vector<std::pair<float, float>> all;
@@ -95,8 +95,8 @@ TEST_CASE("a list of weights in a cache, and around one") {
 
 TEST_CASE("weights of samples that several others make") {
   const auto set = numbers() | data::sample_weight(halves());
-  CHECK(
-      all_weigh(set | data::window<3>({.shift = 1}) | data::batch<4>, 10, [](float x) { return x + 2.5f; }));  // that of the last
+  CHECK(all_weigh(set | data::window<3>({.shift = 1}) | data::batch<4>, 10,
+                  [](float x) { return x + 2.5f; }));  // the weight of the last sample
   CHECK(all_weigh(data::concatenate(set, numbers()) | data::batch<5>, 24,
                   [first = 0](float x) mutable { return first++ < 12 ? x + 0.5f : 1.0f; }));
   CHECK(all_weigh(data::concatenate(set | data::shuffle(3), set) | data::batch<5>, 24, half_more));

@@ -117,7 +117,7 @@ TEST_CASE("a full buffer gives each of the permutations equally often") {
   double chi2 = 0;
   for (const auto& [o, n] : seen) chi2 += (n - epochs / 24.) * (n - epochs / 24.) / (epochs / 24.);
   CHECK(chi2 < 49.7);  // 23 degrees of freedom, p = 0.001
-  CHECK(chi2 > 7.5);   // as unlikely: too even to be random
+  CHECK(chi2 > 7.5);   // equally unlikely: too uniform to be random
 }
 
 TEST_CASE("a small buffer is a window: no sample comes more than buffer_size - 1 places early, many come late") {

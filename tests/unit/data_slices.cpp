@@ -1,4 +1,4 @@
-// take and skip of random-access views have random access: stages that look samples up by place may follow them.
+// take and skip of random-access views have random access: stages that need random access may follow them.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ TEST_CASE("every part of a view, by iteration and by place, against a plain loop
         CHECK(values(part) == expected);
         for (std::size_t place = 0; place < expected.size(); ++place)
           CHECK(std::ranges::begin(part)[std::ptrdiff_t(place)].row == std::uint32_t(expected[place]));
-        // The same part of a view without random access.
+        // Compares with the same part of a view without random access.
         const auto streamed = data::range(n) | data::filter([](std::int64_t) { return true; });
         CHECK(values(streamed | data::skip(first) | data::take(count)) == expected);
       }

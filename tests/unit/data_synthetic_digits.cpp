@@ -61,7 +61,7 @@ TEST_CASE("a linear classifier learns the digits, but not all of them") {
       for (std::size_t i = 0; i < 784; ++i) z[c] += w[c * 784 + i] * x[i];
     return z;
   };
-  for (int epoch = 0; epoch < 3; ++epoch)  // the perceptron of several classes: no libm, no tuning
+  for (int epoch = 0; epoch < 3; ++epoch)  // the multi-class perceptron: it needs neither libm nor tuning
     for (const auto& b : train)
       for (int s = 0; s < b.count; ++s) {
         const float* x = b.x() + 784 * s;

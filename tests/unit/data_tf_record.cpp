@@ -1,4 +1,4 @@
-// TFRecord files: what TensorFlow wrote is read, what is written is read back, and damage is found where it is.
+// TFRecord files: files of TensorFlow are read, written files are read back, and damage is located.
 #include <doctest/doctest.h>
 #include <unistd.h>
 
@@ -53,7 +53,7 @@ std::vector<std::string> read(data::file_list files, data::tf_record_options opt
   for (const data::tf_record_bytes& record : data::tf_record_reader(std::move(files), options)) all.push_back(text_of(record));
   return all;
 }
-/// The complaint about a file, without the folder.
+/// The error message about a file, without the folder.
 std::string complaint(const fs::path& file, data::tf_record_options options = {}) {
   const std::string text = error_of([&] { read(file, options); }), start = (file.parent_path() / "").string();
   return text.starts_with(start) ? text.substr(start.size()) : text;
@@ -85,7 +85,7 @@ TEST_CASE("files of tf.io.TFRecordWriter") {
     }
     CHECK(offsets == std::vector<std::uint64_t>{0, 95, 190, 206});
     CHECK(sizes == std::vector<std::uint64_t>{79, 79, 0, 10});
-    // and written again: the same bytes, unless zlib compresses them
+    // Written again, the bytes are the same, unless zlib compresses them.
     const auto again = read(f.put(read(file, {.compression = format}), {.compression = format}), {.compression = format});
     CHECK(again.back() == "no Example");
     if (format == plain) CHECK(content_of(f.path / "a.tfrecord") == from_hex(written));
@@ -183,7 +183,7 @@ TEST_CASE("a file that ends anywhere else than after a record is found") {
       }
       CHECK(text.find("a.tfrecord: record ") == 0);
       CHECK(text.find(format == plain ? "the file ends" : ": the compressed data end too early") != std::string::npos);
-      // complete records are returned, in order
+      // Complete records are returned, in order.
       const auto left = read(file, {.compression = format, .skip_damaged = true});
       CHECK(std::equal(left.begin(), left.end(), three.begin()));
     }
@@ -202,7 +202,7 @@ TEST_CASE("lengths that cannot be true ask for no memory") {
     for (std::size_t i = 0; i < 4; ++i) header[8 + i] = char(checksum >> 8 * i);
     const std::string words = "record 0 at byte 0: its length is " + std::to_string(length) + ", but the file ends before that";
     CHECK(complaint(f.put(header + whole.substr(12))) == "a.tfrecord: " + words);
-    // the format of zlib has no length of its data
+    // zlib's format does not store the length of its data.
     const std::string stream = header + whole.substr(12);
     const fs::path zipped = f.path / "b.gz";
     gzFile out = gzopen(zipped.string().c_str(), "wb");
@@ -356,7 +356,7 @@ TEST_CASE("records in a pipeline") {
   for (const auto i : damaged) ++count, damaged.rows().release(i);
   CHECK(count == 100);
   CHECK(damaged.source().damage().files_cut_short() == 1);
-  // files shared by workers, also below other stages
+  // Files are divided among workers, also below other stages.
   const fs::path first = f.put(std::vector<std::string>{"1", "2"}, {}, "1");
   const fs::path second = f.put(std::vector<std::string>{"3"}, {}, "2");
   const auto by_file = data::shard_by<data::auto_shard::file>(2, 1);
@@ -364,7 +364,7 @@ TEST_CASE("records in a pipeline") {
   for (const auto& b : shared) CHECK((b.count == 1 && b.x()[0] == 3));
   CHECK(error_of([&] { (void)(data::tf_record(first) | by_file); }) ==
         "auto_shard::file: 1 files are too few for 2 workers; auto_shard::data shares the samples instead");
-  // a reader as any other range
+  // A reader is an ordinary range.
   auto generated = data::from_generator([file] { return data::tf_record_reader(file); }) | data::map(number) | data::batch<100>;
   for (const auto& b : generated) CHECK(b.x()[99] == 99);
   const auto records_of = [](const fs::path& path) { return data::tf_record_reader(path); };

@@ -1,4 +1,4 @@
-// Stages that read ahead, keep pairs of numbers or make streams: they allocate nothing once they are warm.
+// Stages that read ahead, store pairs of elements or make streams do not allocate in the steady state.
 #include <doctest/doctest.h>
 
 #include <cstdint>

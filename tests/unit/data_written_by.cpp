@@ -1,4 +1,4 @@
-// Batches that are written by the threads of a training: the same ones, and only where no function of the user's runs.
+// Batches that are written by the threads of a training: the same ones, and only if no user function runs.
 #include <doctest/doctest.h>
 
 #include <cstdint>
@@ -116,7 +116,7 @@ TEST_CASE("what the user's functions make is written by the threads that the use
   CHECK(is_shared<decltype(pipeline() | data::take(2))>);
   CHECK_FALSE(is_shared<decltype(made | data::batch<32>)>);
   CHECK_FALSE(is_shared<decltype(made | data::scale(2) | data::batch<32>)>);
-  CHECK_FALSE(is_shared<decltype(pipeline() | data::prefetch(2))>);  // whose thread writes while a step is under way
+  CHECK_FALSE(is_shared<decltype(pipeline() | data::prefetch(2))>);  // its thread writes during a step
 
   using memory = data::array<float, shape{size}>;
   using file = data::mapped_array<float, shape{size}>;
@@ -125,7 +125,7 @@ TEST_CASE("what the user's functions make is written by the threads that the use
   CHECK(is_shared<decltype(of(memory()))>);
   CHECK_FALSE(is_shared<decltype(of(own_array()))>);
   CHECK_FALSE(is_shared<decltype(of(memory(), own_array()))>);
-  CHECK_FALSE(is_shared<decltype(of(std::declval<file>()))>);  // which judges the order in which rows are read
+  CHECK_FALSE(is_shared<decltype(of(std::declval<file>()))>);  // it detects the order in which rows are read
 }
 
 TEST_CASE("a batch of a few bytes is not worth a second thread") {

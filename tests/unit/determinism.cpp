@@ -119,7 +119,7 @@ TEST_CASE_TEMPLATE("optimizers whose steps depend on their number or on the sign
 }
 
 TEST_CASE("a short batch is the mean over its own samples") {
-  // Twice the same three samples have the same mean gradient as once.
+  // The same three samples twice have the same mean gradient as once.
   using P = program<plain, sparse_categorical_crossentropy<>, keep_gradient, type_list<>, precision::f64>;
   using without_dropout =
       sequential<input<9, 9, 2>, conv2d<7, 3, relu>, max_pool2d<2>, flatten, dense<11, relu>, dense<5, softmax>>;

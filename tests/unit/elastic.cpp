@@ -1,4 +1,4 @@
-// An elastic training that loses a process at any of its messages, and takes it in again: the bits of one device. Processes are
+// An elastic training that loses a process at any of its messages, and readmits it: the bits of one device. Processes are
 // threads.
 #include <doctest/doctest.h>
 
@@ -43,7 +43,7 @@ outcome trained(const auto& strategy, std::chrono::milliseconds pause = 0ms) {
   static const strata::test::scratch_folder folder("elastic");
   trainer model{normalized{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
   backup_and_restore backup{folder.path / "backup",
-                            {.save_every_epochs = 0}};  // writes nothing, but tells all whether it has found something
+                            {.save_every_epochs = 0}};  // writes nothing, but all members agree on whether a snapshot exists
   const history past = model.fit(digits | data::shuffle(150) | data::batch<64>, epochs(2), validation(digits | data::batch<80>),
                                  take_time{pause}, backup, verbose::off);  // 150 = 2 x 64 + 22
   const auto w = model.executor().parameters();
@@ -53,7 +53,7 @@ outcome survived(const mortal& process, std::chrono::milliseconds pause = 0ms) {
   return strata::test::survived(process, [&] { return trained(elastic_among{process}, pause); });
 }
 
-/// The last of three processes dies at a wait. Returns whether it died before the end.
+/// Lets the last of three processes die at a wait. Returns whether it died before the end.
 bool dies_at(int lives, const outcome& expected) {
   CAPTURE(lives);
   const auto all = std::make_shared<registry>(3);

@@ -1,4 +1,4 @@
-// An elastic mesh that loses a process at any of its messages, and takes it in again: the bits of one device. Processes are
+// An elastic mesh that loses a process at any of its messages, and readmits it: the bits of one device. Processes are
 // threads.
 #include <doctest/doctest.h>
 
@@ -50,7 +50,7 @@ struct elastic_mesh {
   }
 };
 
-// Norms are of parameters that several processes have, or the layers of one process have them.
+// Norms over parameters that several processes share, or, with stages, over the layers of one process.
 template <class Mesh>
 const auto optimizer_of_mesh = adam{.global_clipnorm = 0.5};
 template <>
@@ -73,7 +73,7 @@ outcome survived(const mortal& process, std::chrono::milliseconds pause = 0ms) {
 struct victim {
   int process, lives;
 };
-/// Some processes die at a wait; the others have the bits of one device. Returns whether the first of them died before the end.
+/// Lets processes die at a wait; the others have the bits of one device. Returns whether the first of them died before the end.
 template <class Mesh>
 bool dies_at(const std::vector<victim>& victims, const outcome& expected) {
   CAPTURE(victims.front().process);
@@ -109,7 +109,7 @@ void dies_at_any(const outcome& expected) {
   for (int first = 2; first < 60; first += 3 * stride) dies_at<Mesh>({{3, first}, {4, first + 15}}, expected);
 }
 
-/// One dies before it has sent anything, while some of the others still connect and some send their first messages.
+/// Lets one process die before it has sent anything, while some others still connect and some send their first messages.
 template <class Mesh>
 void dies_while_others_connect(const outcome& expected) {
   constexpr int victim = 2;
@@ -134,7 +134,7 @@ void dies_while_others_connect(const outcome& expected) {
   }
 }
 
-/// A process that has died comes back.
+/// Lets a process die and come back.
 template <class Mesh>
 void comes_back(const outcome& expected) {
   int came_back = 0;
@@ -168,7 +168,8 @@ std::vector<float> predicted_by(const auto& strategy) {
   model.reset_optimizer();  // a spare has no slots
   return model.predict(digits | data::batch<24>).values;
 }
-/// The predictions of each process. Process 3 dies, so process 5 takes its place and process 4 becomes a spare. Empty: it died.
+/// The predictions of each process. Process 3 dies, so process 5 takes its place and process 4 becomes a spare. Empty for a
+/// process that died.
 template <class Mesh>
 std::vector<std::vector<float>> predictions_of_all(std::vector<std::string>& problems) {
   const auto all = std::make_shared<registry>(processes<Mesh>, places<Mesh>);

@@ -29,13 +29,13 @@ outcome outcome_of(const auto& weights, const history& past) {
   return {{weights.begin(), weights.end()}, past["loss"].back(), past["val_accuracy"].back()};
 }
 
-/// Slows the training down, so that a late process can join in time.
+/// Slows the training down, so that a late process can still join.
 struct take_time {
   std::chrono::milliseconds pause;
   void on_batch_end(training_state&) { std::this_thread::sleep_for(pause); }
 };
 
-/// The outcome of train(), which trains with this process, or how it ended.
+/// The outcome of train() in this process; or whether the process died, or the error that ended it.
 outcome survived(const mortal& process, auto&& train) {
   outcome out;
   try {

@@ -25,7 +25,7 @@ bool same_bits(std::span<const T> a, std::span<const T> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-/// Forward and backward of seven samples, in micro-batches of so many.
+/// Forward and backward of seven samples, in micro-batches of a given size.
 template <class Backend, class Operation, class T, shape In>
 struct kernel_results {
   static constexpr int count = 7, numbers = count * In.size(), width = Operation::output_shape(In).value.last();
@@ -70,7 +70,7 @@ using two_tables =
     sequential<input<3, 2>, flatten,
                concat<branch<embedding<9, 4, embeddings_regularizer<l2<0.05_r>>>>, branch<embedding<7, 17>, layer_norm<>>>,
                dropout<0.25_r>, global_average_pool1d, dense<5, relu>, dense<3, softmax>>;
-// Categories beside numbers; the third column is read by nobody.
+// Categories beside numbers; no branch reads the third column.
 using tabular =
     sequential<input<8>,
                concat<branch<columns<0, 2>, embedding<9, 4>, flatten>, branch<columns<3, 4>, dense<3, tanh_activation>>,
@@ -172,7 +172,7 @@ TEST_CASE("a row that no sample reads moves as its optimizer says for a gradient
   const auto [c, d] = row_11(sgd{.learning_rate = 0.5, .weight_decay = 0.1}, 1);
   for (std::size_t i = 0; i < c.size(); ++i) CHECK(d[i] == doctest::Approx(c[i] * 0.95));
 
-  const auto moves_on = [&](const auto& optimizer) {  // one that has been read once
+  const auto moves_on = [&](const auto& optimizer) {  // for a row that has been read once
     trainer model{two_words{}, optimizer, sparse_categorical_crossentropy{}, one_device{{.threads = 1}}};
     sentences with_11(60);
     std::ranges::fill(with_11.x, 11.f);

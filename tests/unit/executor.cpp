@@ -23,7 +23,7 @@ template <class T>
 struct with_three_others {
   struct state {
     std::vector<T> weights;
-    std::vector<double> rates;  // that this worker has pushed
+    std::vector<double> rates;  // pushed by this worker
     std::int64_t step = -1;     // of this worker, at its pull
     long updates = 0;
   };
@@ -156,7 +156,7 @@ TEST_CASE("a worker that joins a running training with a loop of its own reports
     const double said = late.learning_rate();
     late.train_step({inputs.data(), labels.data(), 2});
     CHECK(said == std::pow(0.5, 16));
-    CHECK(worker.servers.kept->rates.back() == said);  // not that of the update that it learns of with the weights
+    CHECK(worker.servers.kept->rates.back() == said);  // not the rate of the newer step that arrives with the weights
     CHECK(late.executor().step() == 24);
     const std::vector<float> pushed_to(late.parameters().begin(), late.parameters().end());
     CHECK(pushed_to != zeros);

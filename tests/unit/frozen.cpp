@@ -23,7 +23,7 @@ namespace {
 
 using crossentropy = sparse_categorical_crossentropy<>;
 
-// The lower part of a network with all that has weights, alone and frozen.
+// The lower part of a network with every kind of layer that has weights, alone and frozen.
 using lower = sequential<input<8, 8, 3>, conv2d<6, 3, relu, kernel_regularizer<l2<0.3_r>>>, max_pool2d<2>,
                          residual<conv2d<6, 3, same_padding>, layer_norm<>>, flatten, dense<9, tanh_activation>>;
 using whole = sequential<input<8, 8, 3>, conv2d<6, 3, relu, kernel_regularizer<l2<0.3_r>>>, max_pool2d<2>,
@@ -60,7 +60,7 @@ std::vector<bool> differing(std::span<const float> a, std::span<const float> b) 
   return out;
 }
 
-/// Trains `tuned`, and `upper` on what the frozen layers make.
+/// Trains `tuned`, and `upper` on the outputs of the frozen layers.
 template <class Optimizer, class... Strategy>
 void check_against_the_upper_part(const Optimizer& optimizer, const Strategy&... strategy) {
   CAPTURE(Optimizer::name);
@@ -79,7 +79,7 @@ void check_against_the_upper_part(const Optimizer& optimizer, const Strategy&...
   CHECK(std::ranges::equal(model.parameters().subspan(trainable), std::span(start).subspan(trainable)));
 }
 
-// batch_norm and dropout, below and between layers that are trained.
+// batch_norm and dropout, below and between trained layers.
 using normalized =
     sequential<input<8, 8, 3>, frozen<conv2d<5, 3, no_bias>, batch_norm<>, activation<relu>>, conv2d<4, 3>,
                frozen<batch_norm<no_scale>, activation<elu<>>, batch_norm<no_center>, batch_norm<no_scale, no_center>>,

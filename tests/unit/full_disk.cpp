@@ -1,4 +1,4 @@
-// A disk that is full, truly: whatever is written leaves the last good file as it was, and the error names the file.
+// A disk that is really full: a failed write leaves the last good file unchanged, and the error names the file.
 #include <doctest/doctest.h>
 
 #include <sched.h>
@@ -83,7 +83,7 @@ class ballast {
   ~ballast() { fs::remove(file_); }
 };
 
-/// Describes how the failure of `write` is wrong; empty if it is right. `write` writes the same files each time.
+/// Describes what is wrong after `write` has failed; empty if nothing is. `write` writes the same files each time.
 std::string problems_of(const fs::path& folder, const std::function<void()>& write) {
   write();
   const contents before = files_of(folder);
@@ -153,7 +153,7 @@ TEST_CASE("a full disk: weights") {
 TEST_CASE("a full disk: snapshots") {
   CHECK(problems_on_full_disk([](const fs::path& folder) {
           return [folder, count = std::make_shared<int>(0)] {
-            auto model = make_trainer();  // goes on for two more epochs each time
+            auto model = make_trainer();  // trains for two more epochs each time
             model.fit(numbers(40) | data::batch<8>, epochs(*count += 2), verbose::off,
                       backup_and_restore{folder / "backup", {.delete_checkpoint = false}});
           };
@@ -162,7 +162,7 @@ TEST_CASE("a full disk: snapshots") {
 
 TEST_CASE("a full disk: a cache") {
   CHECK(problems_on_full_disk([](const fs::path& folder) {
-          // An existing cache would be read: so each cache is a new one, beside a file that must not change.
+          // An existing cache would be read, so each cache is a new one, beside a file that must not change.
           return [folder, count = std::make_shared<int>(0)] {
             if ((*count)++ == 0) io::write_file_atomically(folder / "neighbour", std::string(100'000, 'n'));
             const fs::path file = folder / "cache";

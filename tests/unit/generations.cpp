@@ -28,7 +28,7 @@ void come(generations& g, std::vector<int> ranks, std::chrono::milliseconds when
 TEST_CASE("those that are left are the next generation, in the old order") {
   generations g = complete(4);
   CHECK(g.current() == formation{7, {0, 1, 2, 3}, {}});
-  CHECK(!g.form({}, at(0ms)));  // no process wants one
+  CHECK(!g.form({}, at(0ms)));  // no process requests one
   g.now().lose_connection(1, at(100ms));
   g.now().fail(0, 1, "gradients: process 1 has ended", at(100ms));
   CHECK(g.end() == "");
@@ -173,7 +173,7 @@ TEST_CASE("a mesh goes on in complete groups of processes with the newest state;
   generations g = complete(6, 2, 2);  // (0, 1), (2, 3), (4, 5)
   CHECK(contains(without(g, {3}), "lost worker 3 (rank 3, node3, pid 103); 5 workers go on, 1 of them as a spare"));
   CHECK(g.current() == formation{8, {0, 1, 2, 5, 4}, {}, 4, {}});
-  g.now().fail(0, 3, "gradients: process 3 has ended", at(0ms));  // numbers are not in the order of ranks
+  g.now().fail(0, 3, "gradients: process 3 has ended", at(0ms));  // ids are not in the order of ranks
   CHECK(contains(g.now().failure(), "process 3 is worker 5 (rank 5"));
   CHECK(contains(without(g, {1}, {4}), "; 4 workers go on, 2 of them as spares"));
   CHECK(g.current() == formation{9, {0, 5, 2, 4}, {}, 2, {}});
@@ -188,7 +188,7 @@ TEST_CASE("a late process of a mesh is taken in when a spare forms a group with 
   without(g, {3});
   CHECK(g.current() == formation{8, {0, 1, 2}, {}, 2, {}});
   CHECK(!g.can_grow({}));
-  CHECK(!g.can_grow({worker(0, 4, 70)}));  // there is a spare with that place already
+  CHECK(!g.can_grow({worker(0, 4, 70)}));  // a spare with that place exists already
   const member back = worker(3, 4, 73);
   CHECK(g.can_grow({back}));
   CHECK(without(g, {1}, {2}, {back}).empty());

@@ -35,7 +35,7 @@ struct keep_gradient {
   }
 };
 
-/// Numbers in [-1, 1) that depend only on their index and the key.
+/// Elements in [-1, 1) that depend only on their index and the key.
 template <class T>
 std::vector<T> random_numbers(std::size_t count, std::uint64_t key) {
   std::vector<T> values(count);

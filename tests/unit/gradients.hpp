@@ -1,4 +1,4 @@
-// Compares a kernel's backward with central differences of its forward, in double, through the seam alone.
+// Compares a kernel's backward with central differences of its forward, in double, through the interface of kernels only.
 #pragma once
 #include <doctest/doctest.h>
 
@@ -141,7 +141,7 @@ class gradient_check {
     return o;
   }
 
-  /// Like a strategy: each part has its own statistics, which are added up. Half 0 is for forward, half 1 for backward.
+  /// Collects statistics as a strategy does: of each part, then added up. Half 0 is for forward, half 1 for backward.
   template <class Call>
   void collect(const std::vector<range>& ranges, std::size_t half, Call call) {
     const auto n = std::size_t(k.statistics);
@@ -183,7 +183,7 @@ class gradient_check {
     const double start = m.adds ? 0.5 : nothing;
     for (const numbers& v : x) g.dx.emplace_back(v.size(), start);
     for (const numbers& v : w) g.dw.emplace_back(v.size(), start);
-    numbers hidden_x, hidden_y(y.size(), nothing);  // for what the kernel declares not to read
+    numbers hidden_x, hidden_y(y.size(), nothing);  // passed for arrays that the kernel declares not to read
     for (const numbers& v : x) hidden_x.resize(std::max(hidden_x.size(), v.size()), nothing);
 
     const auto backward_operands = [&](range r, numbers& scratch) {

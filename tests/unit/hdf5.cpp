@@ -1,4 +1,4 @@
-// HDF5 files: what is written is read, and damaged bytes are one error.
+// HDF5 files: what is written is read back, and damaged bytes cause one error.
 // needs: hdf5
 #include <doctest/doctest.h>
 #include <zlib.h>
@@ -21,7 +21,7 @@ namespace {
 const std::vector<float> numbers{1, 2, 3, 4.5f, -6, 0};
 const std::uint64_t extents[] = {2, 3};
 
-/// Like a legacy file of Keras: texts of variable length, which are the hardest to read.
+/// A file like the legacy files of Keras, with texts of variable length, which are the hardest to read.
 std::vector<std::byte> some_file() {
   hdf5_image file("some file");
   file.array<float>("model_weights/dense/kernel", extents, numbers);
@@ -141,7 +141,7 @@ TEST_CASE("hdf5: texts that a file names many times are added up before one of t
   std::vector<std::byte> bytes = image.bytes();
   CHECK(hdf5_file("some file", bytes).texts("", "layer_names") == texts);
 
-  // The first descriptor, its length and the address of the text, stands for all others, too.
+  // The first descriptor, a length and the address of the text, represents all others.
   const std::byte first[] = {std::byte(length & 255), std::byte(length >> 8), std::byte{0}, std::byte{0}};
   const auto at = std::search(bytes.begin(), bytes.end(), std::begin(first), std::end(first));
   REQUIRE(at != bytes.end());

@@ -1,4 +1,5 @@
-// The plan of inference: batch normalization folds into what precedes it, dropout disappears, and predictions stay the same.
+// The plan of inference: batch normalization is folded into the layer before it, dropout is removed, and predictions stay the
+// same.
 #include <doctest/doctest.h>
 
 #include <sstream>
@@ -53,7 +54,7 @@ TEST_CASE("in inference batch_norm and dropout are no groups of their own") {
 
   using D = training<dense_layers>;
   static_assert(plan_of<D, cpu, purpose::inference>.groups[0].count == 3);
-  static_assert(plan_of<D, cpu, purpose::inference>.groups[1].count == 1);  // a batch_norm that follows no layer
+  static_assert(plan_of<D, cpu, purpose::inference>.groups[1].count == 1);  // a batch_norm without a layer before it
 }
 
 TEST_CASE("a network without them has one plan") {

@@ -1,4 +1,4 @@
-// Initializers: ranges, moments, and the same numbers for the same seed.
+// Initializers: ranges, moments, and the same values for the same seed.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -41,7 +41,7 @@ std::vector<float> values_of(const std::vector<named_array>& arrays, std::vector
   return out;
 }
 
-/// Stores what a hook sees in the second epoch.
+/// Stores the weights before and after an update, and its gradients, in the second epoch.
 struct keeps {
   std::vector<float>&before, &after, &gradients;
   std::vector<std::string>& names;

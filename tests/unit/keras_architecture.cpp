@@ -1,5 +1,5 @@
 // needs: hdf5 libzip
-// Architectures that no Keras writes: what does not compile is listed, and nothing overflows.
+// Architectures that Keras does not write: layers that would not compile are listed, and nothing overflows.
 #include <doctest/doctest.h>
 
 #include <strata/interop/keras/keras_files.hpp>

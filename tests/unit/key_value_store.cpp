@@ -1,4 +1,4 @@
-// A key/value store: all values of a row at once, and the indices of those that are missing.
+// A key-value store: all values of a numbered series of keys at once, and the indices of those that are missing.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -14,7 +14,7 @@ using namespace strata;
 using strata::test::error_of;
 using namespace std::chrono_literals;
 
-TEST_CASE("all values of a row come together, once the last one is there, and others are not among them") {
+TEST_CASE("all values of a numbered series are returned together, once the last one is set, and no others") {
   in_process_store store;
   for (const int i : {3, 0, 1}) store.set("of " + std::to_string(i), std::string(std::size_t(i), 'v'));
   for (const char* other : {"of", "of ", "of 4", "of 01", "of 1 ", "off 2"}) store.set(other, "another");
@@ -30,7 +30,7 @@ TEST_CASE("all values of a row come together, once the last one is there, and ot
   CHECK(store.get_all("nothing ", 0, 60s).empty());
 }
 
-TEST_CASE("those that are missing are named, of many some") {
+TEST_CASE("missing values are named; of many, only some") {
   in_process_store store;
   store.set("of 1", "");
   const std::string why = error_of<missing_values>([&] { store.get_all("of ", 4, 20ms); });

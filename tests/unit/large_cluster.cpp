@@ -1,5 +1,5 @@
 // needs: grpc protozero
-// A training of 1,024 processes: their agreements are compared to the end, and all of them receive the reason of a failure.
+// A training of 1,024 processes: all agreements are compared, and all processes receive the reason of a failure.
 #include <doctest/doctest.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>

@@ -3,7 +3,7 @@
 
 namespace strata::test {
 
-/// nan if one of them is nan, which std::max would lose: a test must not pass if an error is nan.
+/// The larger value; nan if one of them is, unlike std::max: a test must not pass if an error is nan.
 inline double larger(double a, double b) { return a != a || a > b ? a : b; }
 
 }  // namespace strata::test

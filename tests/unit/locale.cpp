@@ -1,6 +1,6 @@
-// What programs read, and what processes compare, is the same in every locale: under one with a decimal comma and dots between
-// thousands, files have the bytes of the locale C, and are read as in it. localedef makes that locale; without it, or without its
-// sources, the cases are skipped.
+// Files that programs read, and texts that processes compare, are the same in every locale: with a decimal comma and dots between
+// thousands, files have the bytes of the locale C, and are read as in it. localedef makes such a locale; without localedef, or
+// without its sources, the cases are skipped.
 #include <doctest/doctest.h>
 
 #include <cstdio>

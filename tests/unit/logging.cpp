@@ -1,4 +1,4 @@
-// The callback that writes a log: which lines there are, who writes them, and to which logger.
+// The callback that writes a log: its lines, which process writes them, and to which logger.
 // needs: spdlog
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-// More leaves than are added up in one pass: the same tree, in one process or in many, each of which keeps its own alone.
+// More leaves than are added up in one pass: the same tree, in one process or in many, each of which stores only its own leaves.
 #include <doctest/doctest.h>
 
 #include <cmath>

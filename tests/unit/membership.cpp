@@ -74,7 +74,7 @@ TEST_CASE("a lost connection is forgiven for one interval") {
   m.lose_connection(1, at(1000ms));
   live(m, 2, 1100ms, 2900ms, 1);
   CHECK(m.failure() == "");
-  live(m, 2, 3000ms, 10s);  // is back
+  live(m, 2, 3000ms, 10s);  // it beats again
   CHECK(m.failure() == "");
   m.lose_connection(1, at(10s));
   live(m, 2, 10s + 100ms, 12s + 100ms, 1);

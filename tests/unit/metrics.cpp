@@ -85,7 +85,7 @@ TEST_CASE("a prediction that is nan is never right") {
     CHECK(std::ranges::count(sums, 0) == 9);
     CHECK(top_k_categorical_accuracy<2>::measure(std::span<const float>(row), of(std::array{1.f, 0.f, 0.f})) == 0);
   }
-  // An infinite prediction has its place, but is none of the top k: see tf.math.in_top_k.
+  // An infinite prediction is ranked, but is never in the top k: see tf.math.in_top_k.
   CHECK(rights(std::array{infinity, 0.2f, 0.1f}, first) == std::array{1., 0., 0.});
   CHECK(rights(std::array{infinity, 0.2f, 0.1f}, top) == std::array{0., 1., 0.});
   CHECK(rights(std::array{-infinity, 0.2f, 0.1f}, top) == std::array{0., 1., 1.});
@@ -150,7 +150,7 @@ TEST_CASE("errors of numbers") {
   CHECK(result_of<root_mean_squared_error>({{1.f, 4.f}, {1.f, 1.f}}) == doctest::Approx(std::sqrt(4.5)));
   CHECK(result_of<r2_score>({{1.f, 1.f}, {3.f, 3.f}}) == 1);
   CHECK(result_of<r2_score>({{2.f, 1.f}, {2.f, 3.f}}) == 0);
-  CHECK(result_of<r2_score>({{2.f, 1.f}, {2.f, 1.f}}) == 0);  // nothing to explain
+  CHECK(result_of<r2_score>({{2.f, 1.f}, {2.f, 1.f}}) == 0);  // there is no variance to explain
 }
 
 namespace {

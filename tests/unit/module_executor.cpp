@@ -22,7 +22,7 @@ namespace hlo = strata::stablehlo;
 namespace {
 
 using network = sequential<input<3>, dense<2, softmax>>;
-std::vector<stablehlo::module_options> made;  // modules, in order
+std::vector<stablehlo::module_options> made;  // the modules that were made, in order
 
 /// Modules of a program with this network, sgd with momentum, and accuracy, as far as the mock interprets them.
 struct plain_modules {
@@ -162,7 +162,7 @@ TEST_CASE("the next batch is sent while a step runs, and sums are read when they
     for (int i = 0; i < 4; ++i) {
       std::ranges::fill(own, float(i));
       results.push_back(executor.train_step({own.data(), y.data(), 4}));
-      std::ranges::fill(own, -1.0f);  // the batch is the caller's again
+      std::ranges::fill(own, -1.0f);  // the caller may reuse the memory of the batch
       CHECK(!results.back().is_ready());
     }
     // Steps 2 to 5: the arguments of 3 are sent while 2 runs, and so on; those of 4 when 2 has ended.
@@ -260,14 +260,14 @@ TEST_CASE("where that is faster, the steps of an execution are one call") {
     // The rows of replica 0: the first two of each batch.
     const auto rows = last_argument<std::array<float, 18>>(3);
     for (std::size_t i = 0; i < 18; ++i) CHECK(rows[i] == float(4 * (i / 6) + i % 6 / 3));
-    // What is read between the steps of an execution has all of them.
+    // Reading state in the middle of an execution first completes the steps so far.
     model.executor().train_step(batch(4));
     CHECK(model.executor().slots()[0] == 2 + 3 + 1 + 1);  // of the mock: a call adds 1
     const auto& constant = model.executor();
     const float bias = constant.parameters()[std::size_t(layout_of<network::items>.slots[1].offset)];
     model.executor().train_step(batch(4));
     CHECK(constant.parameters()[std::size_t(layout_of<network::items>.slots[1].offset)] == bias + 1);
-    // What cannot begin has not been asked for.
+    // If an execution cannot begin, its steps are rolled back.
     model.executor().train_step(batch(4));
     const auto lost = model.executor().train_step(batch(4));
     observed().failing_function = "client_buffer_from_host_buffer";
@@ -456,7 +456,7 @@ TEST_CASE("after a step that failed on the device, no weights are read") {
   observed().failing_function = "client_buffer_from_host_buffer";
   CHECK(contains(error_of([&] { model.train_step(batch(4)); }), "injected"));
   CHECK(model.executor().step() == 1);
-  model.train_step(batch(4));  // nothing had changed
+  model.train_step(batch(4));  // the state is unchanged
   observed().execution_fails = true;
   CHECK(contains(error_of([&] { model.train_step(batch(4)); }), "the device has failed"));
   const std::string lost = "the weights are lost: the last training step failed on the device while it changed them";

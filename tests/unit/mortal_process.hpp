@@ -20,7 +20,7 @@
 
 namespace strata::test {
 
-/// Replaces the coordinator.
+/// Takes the place of the coordinator.
 class registry {
  public:
   struct place {
@@ -60,7 +60,7 @@ class registry {
     if (generations_.now().contains(self)) generations_.now().leave(self, now);
     form_if_all_came();
   }
-  /// An orderly end of a process that needs nothing from the others any more.
+  /// Removes a process in good order that needs nothing from the others any more.
   void end(int self) {
     const std::lock_guard lock(mutex_);
     if (generations_.now().contains(self)) generations_.now().leave(self, now);
@@ -115,12 +115,12 @@ class registry {
   std::map<int, place> places_;
   mutable int incarnations_ = 0;
   int generation_ = 0;
-  std::atomic<int> failed_{0};  // the last generation that has
+  std::atomic<int> failed_{0};  // the last generation that has failed
 };
 
 struct death {};
 
-/// Ends at a certain wait, before or after it.
+/// A communicator of a process that dies before or after its n-th wait.
 class mortal {
  public:
   using memory = in_process::memory;
@@ -128,7 +128,7 @@ class mortal {
       : all_(std::move(all)), self_(self), lives_(std::make_shared<int>(lives)) {
     if (!is_late) here_ = all_->of(self);
   }
-  /// Finds the first generation failed while it connects.
+  /// A process whose first generation fails while it connects.
   static mortal starting_again(std::shared_ptr<registry> all, int self) {
     mortal process(std::move(all), self, false);
     process.form_again("the first generation has failed");
@@ -189,8 +189,8 @@ class mortal {
 
   std::shared_ptr<registry> all_;
   int self_;
-  std::shared_ptr<int> lives_;                                      // of all copies
-  std::shared_ptr<bool> is_spare_ = std::make_shared<bool>(false);  // likewise
+  std::shared_ptr<int> lives_;                                      // shared by all copies
+  std::shared_ptr<bool> is_spare_ = std::make_shared<bool>(false);  // shared as well
   std::optional<registry::place> here_;
   bool starts_again_ = false;
 };

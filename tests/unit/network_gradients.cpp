@@ -26,7 +26,7 @@ using joined = sequential<input<6>, multiply<branch<dense<5, sigmoid>>, branch<d
                           residual<maximum<branch<dense<4>>, branch<>>, activation<tanh_activation>>, dense<3, softmax>>;
 using penalised = sequential<input<9>, dense<6, relu, kernel_regularizer<l2<0.05_r>>, bias_regularizer<l1<0.02_r>>>,
                              dense<2, kernel_regularizer<l1_l2<>>>>;
-// Columns of what is computed, of which branches read some twice and others never.
+// Columns of an activation; the branches read some of them twice and others never.
 using sliced = sequential<input<6>, dense<7>, concat<branch<columns<0, 3>, dense<2, tanh_activation>>, branch<columns<2, 4>>>,
                           dense<3, softmax>>;
 }  // namespace

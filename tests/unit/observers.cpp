@@ -1,4 +1,4 @@
-// Observers of kernels: check_numerics finds values that are not finite, profiler counts time and writes a trace.
+// Observers of kernels: check_numerics detects values that are not finite, profiler measures time and writes a trace.
 #include <doctest/doctest.h>
 
 #include <cmath>

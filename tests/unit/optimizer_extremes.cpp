@@ -28,7 +28,7 @@ using namespace strata;
 namespace {
 
 constexpr long rows = 4, columns = 5, place = 32, size = 2 * place;
-/// A matrix and a vector of as many elements.
+/// A matrix, and a vector with equally many elements.
 const std::vector<parameter_range> parameters{
     {.begin = 0, .end = place, .elements = rows * columns, .rows = rows, .columns = columns},
     {.begin = place, .end = size, .elements = rows * columns}};
@@ -75,7 +75,7 @@ void check(const O& o) {
         const auto is_denormal = [](double g) { return 0 < g && g < double(std::numeric_limits<float>::min()); };
         const bool is_comparable = !is_denormal(gradient) && !is_denormal(next) && weight < largest;
         bool in_range[] = {true, true};
-        std::vector<double> reach(std::size_t(size), 1e-27);  // the largest number of an element so far, or change of it
+        std::vector<double> reach(std::size_t(size), 1e-27);  // for each element, the largest value or change so far
         for (const int steps : {1, 2, 3}) {
           const std::vector<double> expected = after<double>(o, of, steps);
           const std::vector<float> got = after<float>(o, of, steps);

@@ -1,4 +1,4 @@
-// Optimizers: each against the textbook written out for one number, and the loop that applies them to arenas.
+// Optimizers: each against the textbook's formula for one element, and the loop that applies them to arenas.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // needs: protozero
-// Tables of which a batch reads few rows: what travels of them, and that servers make the same of it as of whole gradients.
+// Tables of which a batch reads few rows: which rows are sent, and that servers compute the same as from whole gradients.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -37,7 +37,7 @@ struct example {
   std::vector<row_table> tables;
   std::vector<parameter_range> trained;
   long size = 0;
-  int rows = std::numeric_limits<int>::max();  // that all tables have
+  int rows = std::numeric_limits<int>::max();  // the least number of rows of a table
 
   void add_table(int its_rows, int width) {
     tables.push_back({size, its_rows, width, 0});
@@ -151,7 +151,7 @@ TEST_CASE("slices around pieces hold them and the rest, and lie where a vector m
 }
 
 namespace {
-/// Shrinks weights towards zero, even without a gradient; the slots do not show that.
+/// A rule that shrinks weights towards zero, even without a gradient, although its slots are zero.
 struct shrinking_rule {
   static constexpr int slots = 0;
   float rate;
@@ -267,7 +267,7 @@ void check_equal_bits(const Optimizer& rules) {
   for (const int workers : {1, 2, 3}) {
     two_stores<Optimizer> s(rules, workers, synchronous{});
     for (int step = 0; step < 15; ++step) {
-      const int leaves = step == 7 ? 4 : step == 9 ? 1 : 8;  // fewer than workers
+      const int leaves = step == 7 ? 4 : step == 9 ? 1 : 8;  // fewer than there are workers
       for (int w = 0; w < workers; ++w) {
         const int parts = detail::subtrees(share_of(leaves, w, workers)).count();
         s.push({w, 1, step, 0.1, 12, leaves}, parts > 0 ? random.rows_of(s.e, 20) : numbers{}, parts, random);
@@ -400,7 +400,7 @@ TEST_CASE("the rows of a table with a regularizer do not travel one by one: its 
 }
 
 namespace {
-/// Servers in this process that never change what they keep; the table is elements 0 to 127.
+/// Servers in this process that never change their parameters; the table is elements 0 to 127.
 template <class T>
 struct kept_here {
   std::shared_ptr<std::vector<T>> weights = std::make_shared<std::vector<T>>();

@@ -1,5 +1,5 @@
 // needs: protozero
-// Partitioners, and what one parameter server does with the requests of several workers: without a network.
+// Partitioners, and how one parameter server handles the requests of several workers, without a network.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -319,7 +319,7 @@ TEST_CASE("optimizers keep their state on the server: a shard is updated as the 
 }
 
 namespace {
-/// Three pushes to shards of whole parameters, and three updates of the whole arena: the same bits.
+/// Checks that three pushes to shards of whole parameters have the bits of three updates of the whole arena.
 template <class Optimizer>
 void check_whole_parameters(const Optimizer& rules) {
   std::vector<parameter_range> parameters;
@@ -530,7 +530,7 @@ TEST_CASE(
         std::string::npos);
   CHECK(!more.pull(0, 1)->has_value());
 
-  // Damage at each place, and each length: the old state is restored, never half of it.
+  // With damage at each byte, and with each length, the whole old state is restored, never a part of the new one.
   int whole = 0;
   for (std::size_t at = 0; at < saved.size(); at += 1 + at / 16) {
     for (const bool cut : {false, true}) {
@@ -551,7 +551,7 @@ TEST_CASE(
   bench<adam> nothing(2);
   CHECK(!parameter_snapshots(each, 0, "program").restore(nothing.store));
   snapshots.remove();
-  CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 1);  // what was damaged stays
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.path), {}) == 1);  // the damaged file is kept
   CHECK(std::filesystem::exists(folder / "ps_0.damaged.snapshot"));
 }
 
@@ -588,7 +588,7 @@ TEST_CASE("snapshots: a folder that has the name of one is reported, with what t
   std::filesystem::create_directory(newest);
   const std::string unread = "cannot read " + newest.string() + ": Is a directory";
   CHECK(restored() == std::pair(true, unread + "; the parameters are those of " + previous.string() + '\n'));
-  CHECK(std::filesystem::is_directory(folder / "ps_0.damaged.snapshot"));  // not in the way of the next snapshot any more
+  CHECK(std::filesystem::is_directory(folder / "ps_0.damaged.snapshot"));  // it no longer blocks the next snapshot
   CHECK(restored() == std::pair(true, std::string()));
   std::filesystem::create_directory(newest);
   std::filesystem::remove(previous);
@@ -725,7 +725,7 @@ TEST_CASE("snapshots: a damaged newest one never takes the place of the good one
   again.push(of(0, 0), all(1)), again.push(of(0, 0), all(1), 1);
   snapshots.save_when_due(again.store);
   CHECK(folder.read("ps_0.damaged.snapshot") == damaged);
-  // As after a kill between the two renames of the next one.
+  // The state after a kill between the two renames of the next snapshot.
   std::filesystem::remove(folder / "ps_0.snapshot");
   bench last(1);
   std::filesystem::rename(folder / "ps_0.previous.snapshot", folder / "ps_0.snapshot");

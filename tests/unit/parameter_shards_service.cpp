@@ -1,6 +1,6 @@
 // needs: grpc protozero
-// A parameter server on the network: what workers send is applied once, what strangers send changes nothing and breaks nothing.
-// And a worker whose chief is out of reach.
+// A parameter server on the network: requests of workers are applied exactly once, those of strangers have no effect. Also tests
+// a worker that cannot reach its chief.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <grpcpp/generic/async_generic_service.h>
@@ -99,7 +99,7 @@ grpc::Status call(const endpoint& where, const char* method, const std::string& 
 }
 }  // namespace
 
-// A forgotten step is no step 0.
+// A step that is unknown after a restart is not step 0.
 template <class C>
 concept pulls_without_a_step = requires(C c, float* weights) { c.pull(weights); };
 static_assert(!pulls_without_a_step<parameter_client<float>>);
@@ -233,13 +233,13 @@ TEST_CASE("a server that is started again goes on from its snapshot, and applies
   auto g = gradient(0), next = gradient(1);
   CHECK(c.push(g, w.data()) == 1);
   snapshots.save_when_due(s->store);
-  CHECK(c.push(next, w.data()) == 2);  // lost
+  CHECK(c.push(next, w.data()) == 2);  // this one is lost
   s.reset();
 
   served again;
   REQUIRE(parameter_snapshots({.folder = folder.path}, 0, "program").restore(again.store));
   again.serve_at(where);
-  CHECK(c.push(g, w.data()) == 1);  // the one that is in the snapshot
+  CHECK(c.push(g, w.data()) == 1);  // the step of the snapshot
   CHECK(w == std::vector<float>(size, -1.0f));
   CHECK(c.push(next, w.data()) == 2);
   CHECK(w == std::vector<float>(size, -2.0f));
@@ -295,7 +295,7 @@ TEST_CASE("synchronous: a worker that is not at the step of its servers' snapsho
 }
 
 TEST_CASE("rows of a table go there and back; a server that is started again goes on from a snapshot or those of the chief") {
-  const std::vector<row_table> tables{{16, 70'000, 7, 0}};  // in two shards, with a row that both have a part of
+  const std::vector<row_table> tables{{16, 70'000, 7, 0}};  // in two shards that share a row
   const test::scratch_folder folder("parameter-rows");
   for (const bool has_snapshot : {true, false}) {
     auto s = std::make_unique<served>(1, asynchronous{}, tables);
@@ -407,7 +407,7 @@ TEST_CASE("a worker that ends because of an error is the reason of those that wa
   parameter_client<float> c({s.where}, s.shards, options);
   c.assign(w.data(), true);
   std::atomic<bool> over{false};
-  std::thread ticks([&] {  // as serve_until_over does
+  std::thread ticks([&] {  // as in serve_until_over
     for (; !over; std::this_thread::sleep_for(10ms)) s.store.tick();
   });
   std::thread other([&] { parameter_client<float>({s.where}, s.shards, of_other).announce_error("the disk\nis full"); });
@@ -459,7 +459,7 @@ TEST_CASE("hostile bytes: hundreds of calls that are nearly right, or not at all
   std::vector<float> w(size, 3.0f), back(size);
   c.assign(w.data(), true);
 
-  // An incarnation that no worker has: a process that knows a worker's is trusted as that worker.
+  // An incarnation that no worker has: a process with the incarnation of a worker is trusted as that worker.
   const wire::sender stranger{.run = "run", .rank = 0, .incarnation = 12345};
   const auto push_of = [&](const wire::sender& from, const detail::push_message& what) {
     const std::vector<float> gradient(std::size_t(s.shards[0].size()), 12.0f);
@@ -515,7 +515,7 @@ TEST_CASE("hostile bytes: hundreds of calls that are nearly right, or not at all
 }
 
 namespace {
-/// Ends each call as the network would on a failure.
+/// Ends each call with the status of a network failure.
 struct fleeting_service : grpc::CallbackGenericService {
   struct call : grpc::ServerGenericBidiReactor {
     call() { Finish({grpc::StatusCode::UNAVAILABLE, "the network"}); }
@@ -528,7 +528,7 @@ struct fleeting_service : grpc::CallbackGenericService {
 TEST_CASE("a listener of waits may throw: the call has ended before the exception leaves") {
   fleeting_service service;
   const endpoint where = free_endpoint();
-  // A call does not begin, unless it comes before what the server says of streams.
+  // A call does not begin, unless it arrives before the server's limit of streams.
   const detail::guarded_server server(where, "the server", service, control_options{}, detail::server_limits{.streams = 0},
                                       std::make_shared<detail::callers>());
   const detail::waiting_notice::listener impatient = [](const std::string&) { throw error("impatient"); };

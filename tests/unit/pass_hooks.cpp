@@ -1,4 +1,4 @@
-// The hooks of evaluate and predict: when each is called, what it sees, and that all of them are called under every strategy.
+// The hooks of evaluate and predict: when each is called, which values it receives, and that all are called under every strategy.
 #include <doctest/doctest.h>
 
 #include <cstdint>

@@ -56,7 +56,7 @@ outcome trained(const auto& strategy, Optimizer optimizer) {
   return out;
 }
 
-/// The text that each process returns; f(member) runs in a thread of its own.
+/// The text that f(member) returns in each process, which is a thread here.
 template <class F>
 std::vector<std::string> in_processes(int count, F&& f) {
   std::vector<std::string> failures(std::size_t(count), "");

@@ -1,4 +1,4 @@
-// Clients, arrays and compiled modules of a PJRT plugin: who owns what, donation, errors, and the cache on disk.
+// Clients, arrays and compiled modules of a PJRT plugin: ownership, donation, errors, and the cache on disk.
 // needs: mock_pjrt
 #include <doctest/doctest.h>
 
@@ -49,7 +49,7 @@ stablehlo::module_text step(int replicas) {
           .results = {{.what = role::parameter, .type = w}, {.what = role::sums, .type = sums}},
           .replicas = replicas};
 }
-/// Calls a module and waits for its end.
+/// Calls a module and waits until it has ended.
 struct run_of {
   detail::staged_steps batch;
   detail::module_call call;
@@ -274,7 +274,7 @@ TEST_CASE("clients of several processes find each other through values, and have
   CHECK(c->devices() == 2);
   CHECK(c->first_of_all() == 2);
   CHECK(std::ranges::equal(c->ids(7), std::vector{0, 1, 10, 11, 20, 21, 22}));
-  CHECK(std::ranges::equal(c->ids(2), std::vector{10, 11}));  // in the order of all, which is not that of the plugin
+  CHECK(std::ranges::equal(c->ids(2), std::vector{10, 11}));  // in the order of processes, which is not that of the plugin
   CHECK((c->spans_processes(7) && !c->spans_processes(2)));
   CHECK(error_of([&] { c->compile(step(3)); }) == "the module is for 3 replicas, but the plugin libmock_pjrt.so has 2 devices");
   CHECK(error_of([&] { client_of(4); }) ==
@@ -299,7 +299,7 @@ TEST_CASE("a module is compiled ahead of time for the first devices of a topolog
   CHECK(four.platform() == "tpu");
   const pjrt::compiled_ahead made = four.compile(step(2));
   CHECK(made.serialized.starts_with("mock 3 2\nmodule @step"));
-  CHECK(made.cost == std::map<std::string, double>{{"flops", 100}});  // of the others there is no estimate
+  CHECK(made.cost == std::map<std::string, double>{{"flops", 100}});  // the plugin has no estimate of the others
   CHECK(error_of([&] { four.compile(step(8)); }) == "the module is for 8 replicas, but the topology has 4 devices");
   stablehlo::module_text wrong = step(1);
   wrong.text = "module @step {\n  MISTAKE\n}";
@@ -370,7 +370,7 @@ TEST_CASE("compiled modules are kept on disk, and made anew where they are damag
   folder.write(file, "short");
   cache.compile(*c, step(2));
   CHECK(compiled() == 4);
-  observed().failing_function = "executable_deserialize_and_load";  // such as another version of the plugin
+  observed().failing_function = "executable_deserialize_and_load";  // as if by another version of the plugin
   cache.compile(*c, step(2));
   CHECK(compiled() == 5);
   cache.compile(*c, step(2));

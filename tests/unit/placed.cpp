@@ -1,7 +1,7 @@
 // Layers on several devices of one machine: the bits of the same network on one device.
 #include <doctest/doctest.h>
 
-// The engine may also be included with the strategy in this order; pipeline.cpp has the other one.
+// This file includes engine and strategy in one order; pipeline.cpp tests the other one.
 #include <strata/strata.hpp>
 
 #include <strata/distribute/placed.hpp>
@@ -18,7 +18,7 @@ using namespace strata;
 using namespace strata::test;
 
 namespace {
-/// The same items with and without `on`.
+/// The same items, inside `on` and as a plain branch.
 template <int Index, class... Items>
 using here = on<device<Index>, Items...>;
 template <int, class... Items>
@@ -87,7 +87,7 @@ TEST_CASE("layers on several devices: the bits of one device") {
 }
 
 namespace {
-/// Lets the backward of each of two groups end only when the other one has begun.
+/// Blocks the backward call of each of two groups until the other one has begun.
 class waits_for_each_other : public kernel_observer {
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -24,7 +24,7 @@ struct net
     : sequential<input<28, 28, 1>, conv2d<4, 3, relu>, batch_norm<>, max_pool2d<2>, flatten, dropout<0.5_r>, dense<10, softmax>> {
 };
 
-// A predictor has no kernel that only trains, also where training and inference have one plan.
+// A predictor has no code that only trains, even if training and inference share a plan.
 struct with_one_plan : sequential<input<4>, dense<3, relu>, dense<2, softmax>> {};
 template <class Network, class Optimizer, purpose Why>
 constexpr const auto& code =
@@ -37,7 +37,7 @@ TEST_CASE("a predictor has the kernels of inference") {
   for (const auto& kernel : code<with_one_plan, detail::no_training, purpose::training>) CHECK(bool(kernel.infer));
 }
 
-/// Some trained weights, images, and what a trainer predicts for these.
+/// Some trained weights, images, and a trainer's predictions for these.
 struct trained {
   std::vector<float> weights, images, expected;
   trained() {
@@ -55,7 +55,7 @@ const trained& known() {
   return t;
 }
 
-/// The CPU, but its engines may run out of memory.
+/// A backend that is the CPU, except that its engines may run out of memory.
 struct brittle {
   [[maybe_unused]] static constexpr auto name = cpu::name;
   using whole = cpu;

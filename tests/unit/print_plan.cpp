@@ -1,4 +1,4 @@
-// The plan as text, for a backend of which only the constants matter.
+// The plan as text, for backends that have only constants.
 #include <doctest/doctest.h>
 
 #include <sstream>
@@ -127,7 +127,7 @@ TEST_CASE("no kernel takes the last activation without the loss where there is a
   CHECK(groups(sequential<input<4>, residual<dense<4>>, activation<sigmoid>>{}) == "%2  sigmoid");
   CHECK(groups(sequential<input<4>, dense<3, relu>, dense<2>>{}) == "%1  affine");
 
-  // Views of what an element-wise activation returns; of what softmax returns if they keep the last axis.
+  // Fuses views after an element-wise activation, and after softmax if they keep the last axis.
   CHECK(groups(sequential<input<4, 4, 1>, conv2d<2, 3, sigmoid>, flatten>{}) == "%1  sigmoid + flatten");
   CHECK(groups(sequential<input<4>, dense<6, sigmoid>, reshape<2, 3>, reshape<3, 2>>{}) == "%1  sigmoid + reshape + reshape");
   CHECK(groups(sequential<input<4, 4, 1>, conv2d<2, 4, softmax>, flatten>{}) == "%1  softmax + flatten");

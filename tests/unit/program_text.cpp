@@ -110,7 +110,7 @@ TEST_CASE("each setting of a schedule shows") {
 
   const std::vector<double> rates = {0.1, 0.01};
   const auto of_two_steps = [rates](long step) { return rates.at(std::size_t(step)); };
-  CHECK(other(of_two_steps, 0.1) == other(0.1, 0.1));  // its later rates are not asked for
+  CHECK(other(of_two_steps, 0.1) == other(0.1, 0.1));  // later rates are not compared
 }
 
 TEST_CASE("what differs of two texts") {

@@ -22,7 +22,7 @@ struct scenario {
   double first_step = 0, other_steps = 0, validation = 1.25;
 };
 
-/// An epoch as the trainer runs it, after the clock of the scenario.
+/// Runs an epoch as the trainer does, by the clock of the scenario.
 void run(progress_bar& bar, const scenario& s, const std::function<logs(long)>& values, const logs& last) {
   fake_now = 1000;
   bar.begin_epoch(s.epoch, s.epochs, s.known_steps);

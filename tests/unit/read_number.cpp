@@ -1,4 +1,4 @@
-// Reals read without std::from_chars, as with libc++, are those that it reads.
+// Reading reals without std::from_chars, as with libc++, has the same results.
 #include <doctest/doctest.h>
 
 #include <bit>

@@ -1,4 +1,4 @@
-// safetensors: what is written is read back bit by bit, and nothing else passes for a file.
+// safetensors: what is written is read back bit by bit, and anything else is refused.
 #include <doctest/doctest.h>
 
 #include <bit>
@@ -26,7 +26,7 @@ struct scratch {
   ~scratch() { fs::remove_all(folder); }
 
   void put(std::string_view bytes) const { std::ofstream(file, std::ios::binary) << bytes; }
-  /// A file of that header and so many bytes of data.
+  /// Writes a file of that header and `data` bytes.
   void put_header(std::string_view header, std::size_t data) const {
     const std::uint64_t length = header.size();
     put(std::string(reinterpret_cast<const char*>(&length), sizeof length).append(header).append(data, '\1'));
@@ -111,13 +111,13 @@ TEST_CASE("reading says what does not fit") {
   CHECK(error_of([&] { (void)in.read<double>("v"); }) == file + ": tensor 'v' holds F32, not F64");
   std::vector<float> three(3);
   CHECK(error_of([&] { (void)in.read(in["v"], std::span(three)); }) == file + ": tensor 'v' has 2 elements (2,), not 3");
-  s.put(s.content().substr(0, s.content().size() - 4));  // somebody cuts the open file
+  s.put(s.content().substr(0, s.content().size() - 4));  // truncates the open file
   CHECK(error_of([&] { (void)in.read<float>("v"); }) == file + ": it became shorter while it was read");
   CHECK(error_of([&] { (void)safetensors_file(s.folder / "no"); }) ==
         "cannot read " + (s.folder / "no").string() + ": No such file or directory");
   CHECK(error_of([&] { (void)safetensors_file{s.folder}; }) == "cannot read " + s.folder.string() + ": Is a directory");
 #ifdef STRATA_TEST_POSIX
-  REQUIRE(::mkfifo((s.folder / "pipe").c_str(), 0600) == 0);  // nobody ever writes into it
+  REQUIRE(::mkfifo((s.folder / "pipe").c_str(), 0600) == 0);  // no process ever writes into it
   CHECK(error_of([&] { (void)safetensors_file{s.folder / "pipe"}; }) ==
         "cannot read " + (s.folder / "pipe").string() + ": not a regular file");
 #endif

@@ -1,4 +1,4 @@
-// Weights of samples and of classes: the loss and the gradient that they make, and what they must not change.
+// Weights of samples and of classes: their effect on loss and gradient, and what they must not change.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -100,7 +100,7 @@ TEST_CASE("weights stay with their samples when these are shuffled") {
   const points p;
   std::vector<float> wrong_first(p.x);
   std::vector<float> weights(count, 1);
-  for (std::size_t n = 0; n < count; n += 3) {  // numbers that would ruin the training have weight 0
+  for (std::size_t n = 0; n < count; n += 3) {  // values that would ruin the training have weight 0
     weights[n] = 0;
     for (std::size_t k = 0; k < 4; ++k) wrong_first[n * 4 + k] = 1e5f;
   }

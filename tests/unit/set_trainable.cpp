@@ -97,7 +97,7 @@ TEST_CASE("layers frozen at run time: the bits of a network whose type freezes t
   check_all(adamw{.learning_rate = 0.01, .weight_decay = 0.1, .global_clipnorm = 0.5}, few);
   check_all(sgd{.learning_rate = 0.1, .momentum = 0.9, .clipnorm = 0.3}, few);
   check_all(lamb{.learning_rate = 0.01}, few);
-  // updates each parameter as soon as its gradient is known, unless a layer is frozen at run time
+  // This executor updates each parameter as soon as its gradient is known, unless a layer is frozen at run time.
   check_all(adam{.learning_rate = 0.01}, one_device{{.threads = 1, .leaves = 1}});
 }
 
@@ -116,7 +116,7 @@ TEST_CASE("layers frozen at run time: any number of threads and processes") {
     std::vector<std::jthread> processes;
     for (std::size_t r = 0; r < 2; ++r)
       processes.emplace_back([&, r] {
-        // Small buckets: those of frozen layers are complete, too.
+        // The buckets are small, so that some contain only frozen layers; these are completed, too.
         const synchronous_among strategy{std::move(links[r]), compute_options{.threads = 1, .leaves = 4},
                                          communication_options{.bytes_per_pack = 256}};
         auto one = make<whole>(adamw{.learning_rate = 0.01}, strategy);

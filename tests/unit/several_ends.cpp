@@ -31,7 +31,7 @@ static_assert(ends_of_program<plain>.input_count == 2 && ends_of_program<plain>.
 static_assert(ends_of_program<plain>.inputs[0] == 6 && ends_of_program<plain>.inputs[1] == 3);
 static_assert(ends_of_program<plain>.outputs[0] == 3 && ends_of_program<plain>.outputs[1] == 2);
 
-// In groups, the number of input k is -1 - k, also through views, and losses have the number of their output.
+// Groups refer to input k as -1 - k, also through views, and losses have the index of their output.
 constexpr const auto& plan = plan_of<plain, reference>;
 static_assert(plan.input_count == 2 && plan.output_count == 2);
 static_assert(plan.groups[0].input[0] == -1);
@@ -84,7 +84,7 @@ struct outcome {
   }
 };
 
-/// Some steps, the last one with fewer samples; then an evaluation and predictions.
+/// Runs some steps, the last one with fewer samples; then an evaluation and predictions.
 template <class Program>
 outcome trained(auto& executor) {
   const two_by_two_batch<float> data(46);

@@ -112,7 +112,7 @@ unsigned char pattern(int from, int round, std::size_t i) {
   return static_cast<unsigned char>(from * 31 + round * 7 + int(i % 251));
 }
 
-/// Each to each, in rounds with sizes up to 100 KB.
+/// Sends from each process to each other one, in rounds, messages of up to 100 KB.
 void exchange(shared_memory_communicator& c, int rounds) {
   constexpr std::size_t most = 100'000;
   auto out = c.allocate(most);
@@ -196,7 +196,7 @@ TEST_CASE("what cannot be reached in both directions is left to another way") {
     return [=](const std::string& key, const std::string& value) { return key.starts_with(of) ? with(value, field, to) : value; };
   };
   std::vector<std::function<std::string(const std::string&, std::string)>> lies = {
-      changed(&address::pid, 1),  // another process: it may be forbidden to look into, or has another file there
+      changed(&address::pid, 1),  // another process: access to it may be forbidden, or its file is another one
       changed(&address::pid, -5),
       changed(&address::pid, 999'999'999),
       changed(&address::file, 0),
@@ -205,7 +205,7 @@ TEST_CASE("what cannot be reached in both directions is left to another way") {
       changed(&address::token, 7u),
       changed(&address::space, "elsewhere", "shared memory of 1"),
       [](const std::string&, const std::string&) { return std::string(); },
-      changed(&address::token, 7u, "shared memory of 0")};  // one way only
+      changed(&address::token, 7u, "shared memory of 0")};  // in one direction only
   for (std::size_t i = 0; i < lies.size(); ++i) {
     CAPTURE(i);
     const test::scratch_folder folder("shared_memory");

@@ -45,7 +45,7 @@ TEST_CASE("each snapshot gives what the model that wrote it gives, and the end o
   struct slow_down {
     std::atomic<int>& evaluated;
     void on_epoch_begin(const training_state& s) {
-      while (evaluated < s.epoch) std::this_thread::sleep_for(1ms);  // the snapshot of the epoch before
+      while (evaluated < s.epoch) std::this_thread::sleep_for(1ms);  // until the snapshot of the previous epoch is evaluated
     }
     void on_train_end(const training_state& s) {
       while (evaluated < s.epochs) std::this_thread::sleep_for(1ms);

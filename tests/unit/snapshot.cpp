@@ -75,7 +75,7 @@ struct crash_at {
     if (s.step == step) throw crash{};
   }
 };
-/// Depends only on the state of the training, so that it need not be saved.
+/// A callback that depends only on the state of the training, so that it need not be saved.
 struct lower_rate {
   void on_epoch_end(training_state& s) {
     if (s.epoch == 1) s.new_learning_rate = 3e-3;
@@ -106,7 +106,7 @@ void check_crashes(MakeSource make_source, long steps, backup_options how, Optio
                                 backup_and_restore{at.folder, how}),
                       crash);
     }
-    auto model = make_trainer(2);  // another number of threads
+    auto model = make_trainer(2);  // with another number of threads
     auto source = make_source();
     const history past = model.fit(source, epochs(3), verbose::off, lower_rate{}, options..., backup_and_restore{at.folder, how});
     REQUIRE(weights_of(model) == weights_of(whole));

@@ -51,7 +51,7 @@ void put(const scratch_folder& folder, const contents& all) {
 }
 
 io::snapshot_files files_in(const scratch_folder& folder) { return io::snapshot_files(folder / "s.state"); }
-/// A version is its number and "whole".
+/// A file that is not damaged has the number of its version and "whole".
 std::string damage_of(const fs::path& file) {
   std::string text;
   std::getline(std::ifstream(file), text);
@@ -63,7 +63,7 @@ int newest_version(const scratch_folder& folder) {
   if (!file.empty()) std::ifstream(file) >> version;
   return version;
 }
-/// Goes on from what is there and saves the next version, as both strategies do.
+/// Continues from the newest version and saves the next one, as both strategies do.
 void go_on(const scratch_folder& folder) {
   io::snapshot_files files = files_in(folder);
   io::lock_file lock;
@@ -88,8 +88,8 @@ bool may_change_files(std::uint64_t call) {
                                                 SYS_fadvise64};
   return !harmless.contains(call);
 }
-/// Does it in another process, which is killed before its n-th system call that may change files. False if it has ended before.
-/// Throws strata::error where processes may not be traced.
+/// Calls f in another process, which is killed before its n-th system call that may change files. False if f has returned before.
+/// Throws strata::error if processes may not be traced.
 bool killed_at(int n, const std::function<void()>& f) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -101,8 +101,8 @@ bool killed_at(int n, const std::function<void()>& f) {
   int status = 0;
   ::waitpid(child, &status, 0);
   if (!WIFSTOPPED(status)) throw error("a process cannot be traced here");
-  ::ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_TRACESYSGOOD);  // so that the next question is answered
-  for (int calls = 0; calls < n;) {                                    // each call stops it before and after
+  ::ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_TRACESYSGOOD);  // PTRACE_GET_SYSCALL_INFO needs it
+  for (int calls = 0; calls < n;) {                                    // each system call stops the process twice
     ::ptrace(PTRACE_SYSCALL, child, nullptr, nullptr);
     ::waitpid(child, &status, 0);
     if (!WIFSTOPPED(status)) return false;

@@ -1,4 +1,4 @@
-// Compiled without optimization, as most unit tests are.
+// The notice of speed, in a program that is compiled without optimization, as most unit tests are.
 #undef STRATA_NO_SPEED_NOTICE
 #include <doctest/doctest.h>
 

@@ -126,7 +126,7 @@ TEST_CASE("a step makes no system call") {
   }));
   CHECK(ends_well([] {
     const random_batch<P> batch(32);
-    auto* const executor = make_executor(1).release();  // no destructor: that would call the system
+    auto* const executor = make_executor(1).release();  // is never destroyed: that would make system calls
     executor->prepare(32, purpose::training), executor->prepare(32, purpose::inference);
     executor->train_step(batch.view());
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);

@@ -15,7 +15,7 @@
 
 namespace strata::test {
 
-/// Process 1 keeps process 0 waiting for more than twice the time-out; only when the time runs again does a wait end.
+/// Process 1 keeps process 0 waiting for more than twice the time-out; a wait ends only when time is no longer suspended.
 template <class Communicator>
 void check_stopped_time(std::chrono::milliseconds timeout, std::string_view words) {
   using namespace std::chrono_literals;

@@ -1,4 +1,4 @@
-// Processes are threads here, which talk through in_process: every sum has the bits of one process.
+// Processes are threads here, which communicate through in_process: every sum has the bits of one process.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -227,7 +227,7 @@ std::vector<std::string> thrown_by_two(const Fit& fit) {
   return thrown;
 }
 auto first(int count) { return digits() | data::take(std::size_t(count)); }
-/// Images that differ in their first number only.
+/// Images that differ only in their first element.
 auto counted_from(int first) {
   std::vector<float> x(100 * 784);
   x[0] = float(first);

@@ -1,5 +1,5 @@
 // needs: protozero
-// Messages over TCP between threads of one process: of all sizes at once, with strangers at the door, and how waiting ends.
+// Messages over TCP between threads of one process: of all sizes at once, with connections of strangers, and how waiting ends.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <netinet/in.h>
@@ -316,7 +316,7 @@ TEST_CASE("strangers get nowhere while processes connect, and are refused afterw
         (void)!::send(s.number(), noise.data(), noise.size(), MSG_NOSIGNAL);
         break;
     }
-    if (random() % 2) strangers.push_back(std::move(s));  // and stays
+    if (random() % 2) strangers.push_back(std::move(s));  // and keeps the connection open
   }
   {
     tcp_communicator c(store, 1, 2, {.timeout = 20s});
@@ -406,7 +406,7 @@ TEST_CASE("one that listens in another's place is not believed") {
       const io::file_descriptor s(::accept(impostor.number(), nullptr, nullptr));
       char hello[detail::tcp_hello::encoded_bytes] = {};
       if (::recv(s.number(), hello, sizeof hello, MSG_WAITALL) != ssize_t(sizeof hello)) continue;
-      (void)!::send(s.number(), hello, sizeof hello, MSG_NOSIGNAL);  // all that it knows is what it was told
+      (void)!::send(s.number(), hello, sizeof hello, MSG_NOSIGNAL);  // it can only repeat what it received
     }
   });
   CHECK(contains(error_of<communication_error>([&] { tcp_communicator(store, 1, 2, {.timeout = 500ms}); }),

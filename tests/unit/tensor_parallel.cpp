@@ -74,7 +74,7 @@ double distance(const outcome& a, const outcome& b) {
 template <class Network>
 using program_with = program<Network, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
 
-/// scale: of the initial weights.
+/// Trains some steps. scale: a factor of the initial weights.
 template <class P, class Strategy>
 outcome trained(const Strategy& strategy, float scale = 1, std::initializer_list<int> sizes = {24, 7, 24, 1},
                 typename P::optimizer optimizer = {.learning_rate = 0.01}) {
@@ -102,7 +102,7 @@ outcome trained(const Strategy& strategy, float scale = 1, std::initializer_list
   return out;
 }
 
-/// The part of a trainer that print_plan uses.
+/// The types of a trainer that print_plan uses.
 template <class P, class Strategy>
 struct planned {
   using program_type = P;
@@ -213,7 +213,7 @@ TEST_CASE("the same mesh where each place of each rank is a process") {
     for (const outcome& each : all) CHECK(each == expected);
   }
 
-  // Slots are collected, and kept where they are written.
+  // Slots that are collected and changed are used by the next steps.
   const auto run = [&](auto& executor, bool in_all) {
     executor.prepare(24, purpose::training);
     const auto step = [&](std::uint64_t key) { executor.train_step(random_batch<P>(24, key).view()); };

@@ -1,4 +1,4 @@
-// Threads that share numbered tasks: each task once, its own first, and no thread waits for one that has not come.
+// Threads that share numbered tasks: each task once, its own first, and no thread waits for one that is late.
 #include <doctest/doctest.h>
 
 #include <atomic>
@@ -40,7 +40,7 @@ TEST_CASE("each thread begins with the same task in every phase, however late it
     std::atomic<bool> own = true;
     team.for_tasks(size, [&](int task, int rank) {
       if (task != rank) own = false;
-      for (++begun; begun < size;) std::this_thread::yield();  // no thread has time for a second one
+      for (++begun; begun < size;) std::this_thread::yield();  // so that no thread takes a second task
     });
     CHECK(own);
   }

@@ -1,5 +1,5 @@
 // needs: grpc protozero
-// Connections that others can neither read nor change: keys that are the same and that are not, messages of all sizes, the relay.
+// Connections that others can neither read nor change: equal and different keys, messages of all sizes, the relay.
 #include <doctest/doctest.h>
 #include <sys/socket.h>
 
@@ -45,7 +45,7 @@ struct two_streams {
         opens(std::move(ends.second), detail::tls_identity(key_of(other)), false) {}
   two_streams(unsigned char key, unsigned char other) : two_streams(two_ends(), key, other) {}
 
-  /// The reason why one of them refuses the other; empty if both accept.
+  /// Performs the handshake. The reason why one end refuses the other; empty if both accept.
   std::string greet() {
     for (bool both = false; !both;) {
       both = true;
@@ -59,7 +59,7 @@ struct two_streams {
     return "";
   }
 };
-/// Its process reads nothing until `opens` is counted down.
+/// A store whose process reads nothing until `opens` is counted down.
 struct late_store final : key_value_store {
   key_value_store& store;
   std::latch opens{1};
@@ -331,7 +331,7 @@ TEST_CASE("a relay carries any number of connections both ways, and ends both si
   send_all(links[0].near, last);
   links[0].near = {};
   CHECK(receive_all(links[0].far, last.size()) == last);
-  // Also while the other side sends, and when the relay ends.
+  // It also arrives while the other end sends, and when the relay ends.
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
     std::vector<std::byte> crossing(1'000);
     send_all(links[i].near, last);

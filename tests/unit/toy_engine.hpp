@@ -1,4 +1,4 @@
-// The engine of toy_device: what a backend has to bring besides kernels and a device.
+// The engine of toy_device: what a backend needs besides kernels and a device.
 #pragma once
 #include <algorithm>
 #include <strata/concepts/engine.hpp>
@@ -147,7 +147,7 @@ class toy_engine {
   leaf_gradients<T, toy_device> gradients() const { return leaves_.template gradients<toy_device>(); }
   static std::span<const double> penalties() { return {}; }
 
-  /// The rule of any optimizer, one number at a time.
+  /// Applies the rule of any optimizer, one element at a time.
   void update(const optimizer_type& rules, long step, double rate, const global_gradient<T, toy_device>& gradient) {
     rules.template with_rule<T>(step, rate, [&](const auto& rule) {
       constexpr int slots = std::remove_cvref_t<decltype(rule)>::slots;

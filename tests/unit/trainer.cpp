@@ -57,7 +57,7 @@ TEST_CASE("fit learns, evaluate and predict agree with it") {
   CHECK(loss_again == doctest::Approx(seen["loss"]));
   CHECK(accuracy_again == seen["accuracy"]);
 
-  const auto constant = data.view() | data::shuffle(9) | data::batch<32>;  // readers move on in a copy of it
+  const auto constant = data.view() | data::shuffle(9) | data::batch<32>;  // readers use a copy, so it is unchanged
   CHECK(model.evaluate(constant)["accuracy"] == seen["accuracy"]);
   CHECK(model.predict(constant).size() == 90);
 
@@ -335,7 +335,7 @@ TEST_CASE("no layer hides a nan pixel") {
 }
 
 namespace {
-/// Its rule uses an array of state that slots() does not count.
+/// An optimizer whose rule uses a slot that slots() does not count.
 struct forgetful {
   static constexpr auto name = "forgetful";
   learning_rate_schedule learning_rate = 1e-2;

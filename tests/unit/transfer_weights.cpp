@@ -1,4 +1,4 @@
-// Weights of one network in another one: what fits is copied, what does not is listed.
+// Weights of one network in another one: those that fit are copied, the others are listed.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using digits = sequential<input<8, 8, 1>, conv2d<4, 3, relu>, batch_norm<>, flatten, dense<6, relu>, dense<10, softmax>>;
 using parity = sequential<input<8, 8, 1>, conv2d<4, 3, relu>, batch_norm<>, flatten, dense<6, relu>, dense<1, sigmoid>>;
-/// There is one more layer at the start: the numbers in names move by one.
+/// One more layer at the start: the numbers in names increase by one.
 using deeper = sequential<input<8, 8, 1>, conv2d<1, 1>, conv2d<4, 3, relu>, flatten, dense<6, relu>, dense<1, sigmoid>>;
 
 template <class Network>

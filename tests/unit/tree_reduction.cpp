@@ -1,4 +1,5 @@
-// Sums over processes have the bits of one process, however they are cut, sent and shared; and travel no more than they have to.
+// Sums over processes have the bits of one process, however they are cut, sent and shared; and no more bytes are sent than
+// needed.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ namespace {
 struct alignas(64) block {
   float values[16];
 };
-/// Leaves of elements whose sum has other bits in any other order.
+/// Leaves with elements whose sum has other bits in any other order.
 struct some_leaves {
   std::vector<std::vector<block>> data;
   std::vector<float*> at;
@@ -60,7 +61,7 @@ std::vector<gradient_bucket> cut(long size, int pieces, unsigned seed) {
   return buckets;
 }
 
-/// A step: threads take leaves and report one group after the other as passed, in descending order.
+/// Runs a step: threads take leaves and report one group after the other as passed, in descending order.
 template <class Sum, class C>
 float* step(Sum& sum, C& c, thread_team& team, const some_leaves& leaves, const std::vector<gradient_bucket>& buckets) {
   const int count = int(leaves.at.size());
@@ -162,8 +163,8 @@ TEST_CASE("between machines each number travels once, whatever the number of pro
   CHECK(bytes_between({0, 0, 1, 1}) == 2 * once);  // no more
   CHECK(bytes_between({0, 0, 0, 0, 1, 1, 1, 1}) == 2 * once);
   CHECK(bytes_between({0, 0, 1, 1, 2, 2, 3, 3}) == 6 * once);  // 2 (M - 1) / M from each of M machines
-  CHECK(bytes_between({0, 1, 0, 1}) == 4 * once);  // ranks of a machine are no neighbours: everybody sends to everybody
-  CHECK(bytes_between({0, 0, 1, 2}) == 5 * once);  // machines of different sizes: the same
+  CHECK(bytes_between({0, 1, 0, 1}) == 4 * once);              // ranks of a machine are not consecutive: all send to all
+  CHECK(bytes_between({0, 0, 1, 2}) == 5 * once);              // machines of different sizes: the same
 }
 
 TEST_CASE("rounded to bfloat16: half the bytes, the same bits everywhere, and what is rounded away comes later") {

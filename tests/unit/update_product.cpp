@@ -21,7 +21,7 @@ using namespace strata;
 
 namespace {
 
-/// underflow: each sum is -0 before its sign is removed; a velocity of -0 would show the sign.
+/// Compares both ways. underflow: each sum is -0 before its sign is removed; a velocity of -0 would reveal the sign.
 template <class T, class O>
 void check(const O& o, int count, penalty regularizer = {}, bool underflow = false) {
   constexpr int rows = 23, columns = 48;
@@ -34,7 +34,7 @@ void check(const O& o, int count, penalty regularizer = {}, bool underflow = fal
   };
   constexpr T tiny = std::numeric_limits<T>::min();
   fill(x, 1, tiny), fill(dz, 2, -tiny);
-  using epilogue = simd::of_unsigned_zeros<linear>;  // of the gradients that dense layers store
+  using epilogue = simd::of_unsigned_zeros<linear>;  // the epilogue of gradients that dense layers store
   simd::multiply<columns, rows, epilogue>(simd::product<T>{
       rows, x.data(), {1}, simd::one_run, 1, count, rows, dz.data(), columns, gradient.data() + begin, {columns}});
   std::vector<T> after[2];
@@ -60,7 +60,7 @@ void check(const O& o, int count, penalty regularizer = {}, bool underflow = fal
   CHECK(std::memcmp(after[0].data(), after[1].data(), after[0].size() * sizeof(T)) == 0);
 }
 
-/// Three steps of the rule on vectors, and on one number after the other.
+/// Compares three steps of the rule on vectors, and on one element after the other.
 template <class T, class O>
 void check_rule(const O& o) {
   constexpr int L = simd::lanes<T>, count = 8 * L;

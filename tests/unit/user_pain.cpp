@@ -46,7 +46,7 @@ auto some_data(int count) {
   return data::from_tensor_slices(data::array<float, shape{6}>(std::move(x)), std::move(y));
 }
 
-/// Each member of a group runs f(member) in a thread; returns what each threw, or "".
+/// Runs f(member) in a thread for each member of a group; returns the error of each, or "".
 std::vector<std::string> among(int processes, auto&& f, std::chrono::milliseconds timeout = std::chrono::seconds(30)) {
   std::vector<std::string> thrown(std::size_t(processes), "");
   std::vector<std::thread> threads;
@@ -132,7 +132,7 @@ TEST_CASE("P1: replicas share their gradients: parameters and metrics are those 
   CHECK(trained(mirrored{cpus(3), {.leaves = leaves}}) == expected);
   CHECK(trained(central_storage{cpus(2), {.leaves = leaves}}) == expected);
   for (const outcome& o : on_replicas(3)) CHECK(o == expected);
-  CHECK_FALSE(on_one_device(7, 34) == expected);  // what a replica by itself would learn
+  CHECK_FALSE(on_one_device(7, 34) == expected);  // the result of a replica by itself
 }
 
 TEST_CASE("P3: a last batch with fewer samples than replicas, or with one") {
@@ -297,7 +297,7 @@ TEST_CASE("P11: early stopping and saving the best: all replicas see the same nu
   }
 }
 
-/// The decisions of one replica by itself, for example by its clock.
+/// A callback in which one replica decides by itself, for example by its clock.
 struct decide_alone {
   bool stops;
   double rate;
@@ -349,7 +349,7 @@ TEST_CASE("P13: a cluster is a value: no program startup to miss, two in one pro
   const auto resolved = [](const std::string& text) {
     return tf_config{[=](const std::string& name) { return name == "TF_CONFIG" ? std::optional(text) : std::nullopt; }}();
   };
-  auto model = make<net>(one_device{});  // a training under way, before anybody has asked for a cluster
+  auto model = make<net>(one_device{});  // a training has run before any cluster is resolved
   model.fit(some_data(10) | data::batch<5>, verbose::off);
   const cluster one = resolved(R"({"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}})");
   const cluster other = resolved(R"({"cluster": {"chief": ["c:1"], "worker": ["d:1"]}, "task": {"type": "chief", "index": 0}})");
@@ -368,7 +368,7 @@ TEST_CASE("P13: a cluster is a value: no program startup to miss, two in one pro
 
 TEST_CASE("P14: there is no scope: data sets and optimizers made before, trainings that take turns") {
   const auto set = some_data(100) | data::batch<32>;
-  const adam optimizer{.learning_rate = 0.01, .global_clipnorm = 0.5};  // of both
+  const adam optimizer{.learning_rate = 0.01, .global_clipnorm = 0.5};  // used by both
   const auto make_one = [&](const auto& strategy) {
     return trainer{net{}, optimizer, sparse_categorical_crossentropy{}, strategy, seed(7)};
   };

@@ -29,7 +29,7 @@ TEST_CASE("bytes that are not UTF-8 are escaped one by one") {
   CHECK(visible("\xe4ndern") == "\\xe4ndern");                              // Latin-1
   CHECK(visible("\xe4\xb8") == "\\xe4\\xb8");                               // cut
   CHECK(visible("\xc0\x80 \xe0\x80\x80") == "\\xc0\\x80 \\xe0\\x80\\x80");  // longer than needed
-  CHECK(visible("\xed\xa0\x80") == "\\xed\\xa0\\x80");                      // half of a pair
+  CHECK(visible("\xed\xa0\x80") == "\\xed\\xa0\\x80");                      // half of a surrogate pair
   CHECK(visible("\xf4\x90\x80\x80\xff") == "\\xf4\\x90\\x80\\x80\\xff");    // beyond Unicode
 }
 

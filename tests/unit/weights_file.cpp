@@ -1,4 +1,4 @@
-// Weights files, and the files that appear complete or not at all.
+// Files of weights, which appear complete or not at all.
 #include <doctest/doctest.h>
 
 #include <filesystem>

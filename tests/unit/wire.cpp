@@ -1,5 +1,5 @@
 // needs: protozero
-// Messages between processes: what is written is read, newer fields are skipped, and bytes of any other kind are one error.
+// Messages between processes: what is encoded is decoded, newer fields are skipped, and any other bytes cause one error.
 #include <doctest/doctest.h>
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Modules of StableHLO as text: short ones in full, and what the arguments of a training module are.
+// Modules of StableHLO as text: short ones in full, and the arguments of a training module.
 #include <doctest/doctest.h>
 
 #include <strata/strata.hpp>
@@ -36,7 +36,7 @@ struct hard_swish : detail::elementwise_function {
   }
 };
 
-/// A rule with a number that is no T: it would stay what it was when the module was made.
+/// A rule with a member that is not of type T: it would keep the value of the time when the module was made.
 struct forgetful {
   static constexpr auto name = "forgetful";
   learning_rate_schedule learning_rate = 0.1;
@@ -115,7 +115,7 @@ struct shifted {
 
 }  // namespace
 
-/// Emissions that forget a gradient.
+/// Emissions that omit a gradient.
 template <>
 struct strata::stablehlo::emission<half> {
   static tensor forward(operation_call& c) { return c.x[0] * 0.5; }
@@ -159,7 +159,7 @@ TEST_CASE("a formula is traced along each way through its comparisons") {
         "  %1 = \"stablehlo.compare\"(%a0, %0) {comparison_direction = #stablehlo<comparison_direction LT>} : (tensor<4xf32>, "
         "tensor<4xf32>) -> tensor<4xi1>\n"
         "  %2 = \"stablehlo.select\"(%1, %0, %a0) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n");
-  // The slope of relu is no factor.
+  // The gradient of relu is a select, not a product.
   const hlo::tensor dy = g.argument({element::f32, {4}});
   hlo::operation_call back{.step = {}, .x = {x}, .out = {4}, .y = x, .dy = dy, .wants_dx = {true}};
   back.dx.resize(1);
@@ -172,7 +172,7 @@ TEST_CASE("a formula is traced along each way through its comparisons") {
       "  %9 = \"stablehlo.select\"(%4, %a0, %8) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n"
       "  %10 = \"stablehlo.select\"(%2, %0, %9) : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n"));
 
-  // max and min need no second way.
+  // max and min need no second path.
   int runs = 0;
   const auto largest = [&] {
     using std::max, std::min;

@@ -116,7 +116,7 @@ TEST_CASE("an optimizer begins anew wherever its state lies") {
   check(zero<1>{}, lamb{}, {0, 0, 0});
   check(zero<3>{}, adam{}, {0, 0, 1, 1});
 
-  const auto bytes_of_reset = [](bool resets) {  // slots are not sent: no process needs memory for those of others
+  const auto bytes_of_reset = [](bool resets) {  // slots are not sent, so no process needs memory for those of others
     using P = program_with<adam>;
     traffic sent;
     for (const std::string& failure : among_machines({0, 0, 0}, sent, [&](auto c) {
@@ -252,7 +252,7 @@ TEST_CASE("a snapshot does not depend on who kept which slice") {
 }
 
 namespace {
-/// Loses the others while they exchange parameters.
+/// A communicator that loses the others while they exchange parameters.
 struct lonely : in_process {
   explicit lonely(in_process c) : in_process(std::move(c)) {}
   void wait(const char* what) {
