@@ -7,6 +7,7 @@
 #endif
 
 // First, so that the sentence about a wrong network carries a short list of includes.
+#include <strata/network/graph.hpp>
 #include <strata/network/sequential.hpp>
 
 #include <strata/layers/activation.hpp>

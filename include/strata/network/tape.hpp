@@ -123,12 +123,30 @@ constexpr int odd_one_out(std::span<const shape> in) {
   return odd;
 }
 
+/// Where the nodes of a graph that are recorded so far end on the tape.
+struct named_place {
+  const char* identity = nullptr;
+  int end = 0;
+};
+struct named_places {
+  named_place* first;
+  int count = 0;
+
+  constexpr void add(const char* identity, int end) { first[count++] = {identity, end}; }
+  constexpr int find(const char* identity) const {
+    for (int k = 0; k < count; ++k)
+      if (first[k].identity == identity) return first[k].end;
+    return 0;
+  }
+};
+
 /// Appends nodes and computes their shapes. After the first failure it only counts nodes.
 struct recorder {
   tape_node* nodes;
   tape_failure* failed;
   int size = 0, layers = 0;
   item_path here = {};
+  named_places* places = nullptr;  // of the graph that is recorded
 
   constexpr void enter(int level, int index) {
     if (level < item_path::max_depth) here.index[level] = index;

@@ -3,6 +3,7 @@
 #include <strata/concepts/loss.hpp>
 #include <strata/concepts/optimizer.hpp>
 #include <strata/network/devices.hpp>
+#include <strata/network/graph.hpp>
 #include <strata/network/range_of_predictions.hpp>
 #include <strata/network/sequential.hpp>
 #include <strata/program/compiled.hpp>
@@ -29,6 +30,7 @@ inline constexpr reason a_trainer_takes_a_network_first_such_as_sequential{
 inline constexpr reason a_trainer_takes_an_optimizer_second_such_as_adam{"a trainer takes an optimizer second, such as adam{}"};
 inline constexpr reason a_trainer_takes_a_loss_third_such_as_mean_squared_error{
     "a trainer takes a loss third, such as mean_squared_error{}"};
+inline constexpr reason a_trainer_takes_a_graph_of_one_input_and_one_output;
 inline constexpr reason the_optimizer_comes_before_the_loss{"a trainer takes the optimizer before the loss"};
 }  // namespace reasons
 
@@ -51,7 +53,7 @@ inline constexpr bool is_sequential<sequential<Items...>> = true;
 
 /// Whether the type has already emitted its own diagnostic, such as a sequential whose layers do not fit.
 template <class Network>
-concept ill_shaped_network = requires { typename Network::items; } && !network<Network>;
+concept ill_shaped_network = (is_graph<Network> || requires { typename Network::items; }) && !network<Network>;
 
 template <class T>
 concept meant_as_a_loss = requires { T::labels; } || requires { &T::output_shape; };
@@ -65,6 +67,8 @@ auto sentence_on_parts() {
     return std::type_identity<no_complaint>{};
   else if constexpr (is_sequential<Network> && !network<Network>)
     return std::type_identity<network_without_input<Network, because<reasons::the_network_of_a_trainer_begins_with_input>>>{};
+  else if constexpr (graph_of_several_ends<Network>)
+    return std::type_identity<wrong_argument<Network, because<reasons::a_trainer_takes_a_graph_of_one_input_and_one_output>>>{};
   else if constexpr (!network<Network>)
     return std::type_identity<wrong_argument<Network, because<reasons::a_trainer_takes_a_network_first_such_as_sequential>>>{};
   else if constexpr (meant_as_a_loss<Optimizer> && meant_as_an_optimizer<Loss>)
