@@ -36,10 +36,10 @@ namespace {
 struct settings {
   std::vector<int> sizes{2, 4};  // processes, or threads
   int rounds = 11;
-  std::string medium, folder;  // of a process that mpirun starts
+  std::string medium, folder;  // only in processes that mpirun starts
 };
 
-/// The size of a sum, and how often it is computed in a round.
+/// The number of elements of a sum, and how often it is computed in a round.
 struct message {
   long numbers;
   int times;
@@ -80,7 +80,7 @@ template <communicator C>
 class tree {
   C c_;
   thread_team team_{1};
-  std::map<long, tree_reduction<float, C>> sums_;  // by their size
+  std::map<long, tree_reduction<float, C>> sums_;  // one for each size
   const float* leaf_;
 
  public:
@@ -94,11 +94,11 @@ class tree {
   }
 };
 
-/// Throws unless each number is the sum of 1 ... size.
+/// Throws unless the elements are the sum of 1 ... size.
 void check(const char* engine, const float* sum, long count, int size) {
   const float expected = float(size * (size + 1) / 2);
   if (sum[0] != expected || sum[count / 2] != expected || sum[count - 1] != expected)
-    throw error(std::string(engine) + " has added up wrongly");
+    throw error(std::string(engine) + " has computed a wrong sum");
 }
 
 // ---- processes ----
@@ -244,8 +244,8 @@ int main(int argc, char** argv) try {
   settings s;
   int processes = 0;
   strata::bench::options("Sums over processes and threads.")
-      .add("--processes", processes, "0: 2 and 4")
-      .add("--rounds", s.rounds, "of all measurements in turn")
+      .add("--processes", processes, "number of processes or threads; 0: 2, then 4")
+      .add("--rounds", s.rounds, "how often all measurements are repeated in turn")
       .add("--medium", s.medium, "")
       .add("--folder", s.folder, "")
       .smoke("--processes 2 --rounds 1")

@@ -117,7 +117,7 @@ int main(int argc, char** argv) {
   strata::bench::options("Steps of dense networks, and dense layers alone.")
       .add("--only", s.only, "the only network or layer")
       .add("--what", what, "the only part", {"networks", "layers"})
-      .add("--threads", s.threads, "that compute")
+      .add("--threads", s.threads, "number of threads")
       .add("--leaves", s.leaves, "parts of a batch; 0: the default")
       .add("--micro-batch", s.micro_batch, "samples at a time; 0: the default")
       .smoke("--only 64")

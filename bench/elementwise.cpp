@@ -43,7 +43,7 @@ double copy_bandwidth(std::size_t bytes) {
   return 2. * double(half) / seconds;
 }
 
-/// One micro-batch of a kernel with `Inputs` inputs of the same shape.
+/// One micro-batch for a kernel with `Inputs` inputs of the same shape.
 template <class K, class Operation, shape In, shape Out>
 struct layer_data {
   using numbers = arena<float>;
@@ -118,8 +118,8 @@ constexpr shape shape_behind() {
   return info_of<Operation>.output_shape(std::span<const shape>(in)).value;
 }
 
-/// `Chain`: what the cpu backend takes at once; the reference, too, or it does `Operation` alone. The moves: numbers read and
-/// written per number of x.
+/// `Chain`: the operations that the cpu backend fuses; the reference fuses them, too, or computes `Operation` alone. The moves:
+/// elements read and written per element of x.
 template <class Operation, class Chain, shape In, shape... More>
 void layer(const char* name, int count, double forward_moves, double backward_moves) {
   if (std::string_view(name).find(filter) == std::string_view::npos) return;

@@ -162,7 +162,7 @@ void autotune_beside_fixed(const settings& s) {
   }
 }
 
-/// The share of a loader's time that prefetch hides, where the loader is as slow as the step: 1 is all of it.
+/// Measures the share of a loader's time that prefetch hides if loading takes as long as the step; 1 is all of it.
 template <class Make, class Step>
 void hide(const char* name, const settings& s, Make&& make, Step&& step) {
   const int batches = std::max(20, int(s.seconds / 0.002));
@@ -212,7 +212,7 @@ int main(int argc, char** argv) {
   strata::bench::options("Input pipelines. With --peers torch,keras: beside tf.data and PyTorch, see sweep --help.")
       .add("--only", s.only,
            "u8_28x28, u8_28x28_run_time, standardized_28x28, autotune, one of its loads (cheap, expensive, uneven), or prefetch")
-      .add("--threads", s.threads, "at most")
+      .add("--threads", s.threads, "maximum number of threads")
       .add("--seconds", s.seconds, "for each measurement")
       .smoke("--threads 2 --seconds 0.01")
       .parse(argc, argv);

@@ -57,8 +57,8 @@ int main(int argc, char** argv) {
   std::string directory;
   strata::bench::options("Trains in float and in bfloat16, and compares speed and accuracy.")
       .add("--only", s.only, "the only network to train", {"cnn", "mlp_64_64", "mlp_512_512"})
-      .add("--threads", s.threads, "that compute")
-      .add("--epochs", s.epochs, "times through the data")
+      .add("--threads", s.threads, "number of threads")
+      .add("--epochs", s.epochs, "number of epochs")
       .add("--seeds", s.seeds, "trainings of each network")
       .add("--samples", s.samples, "generated digits to train with")
       .add("--data", directory, "folder with MNIST; none: generated digits")

@@ -94,7 +94,7 @@ int main(int argc, char** argv) {
       .add("--model", run.model, "the only network")
       .add("--batch", run.batch, "the only batch size")
       .add("--what", run.what, "the only measurement", {"predict", "train"})
-      .add("--threads", run.threads, "that compute")
+      .add("--threads", run.threads, "number of threads")
       .add("--seconds", run.seconds, "for each measurement")
       .add("--data", data, "file of pixels; none: random ones")
       .smoke("--model mlp_64_64 --seconds 0")

@@ -79,7 +79,7 @@ void measure(const char* name, const Optimizer& optimizer, thread_team& team, lo
 int main(int argc, char** argv) {
   int threads = 1;
   strata::bench::options("Updates parameters from one gradient or several.")
-      .add("--threads", threads, "that update")
+      .add("--threads", threads, "number of threads")
       .parse(argc, argv);
   thread_team team(threads);
   for (const long size : {55'440L, 1'000'000L, 16'000'000L}) {

@@ -40,7 +40,7 @@ std::vector<row_table> table_of(long size, int width) {
 }
 endpoint at(int port) { return {"127.0.0.1", std::uint16_t(port)}; }
 
-/// Answers with as many bytes as it receives.
+/// A service that returns the bytes that it receives.
 class echo final : public grpc::CallbackGenericService {
   class call final : public grpc::ServerGenericBidiReactor {
     grpc::ByteBuffer message_;
@@ -55,11 +55,11 @@ class echo final : public grpc::CallbackGenericService {
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override { return new call; }
 };
 
-/// A child process that serves both until this process ends.
+/// The main function of a child process, which runs both servers until the parent ends.
 int serve(int port, long size, const std::string& staleness, int width) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   parameter_store_options options{.staleness = asynchronous{}, .workers = std::vector<std::string>(most_workers, "worker")};
-  options.timeout = std::chrono::seconds(2);  // at the end of a synchronous run, workers wait for one that has stopped
+  options.timeout = std::chrono::seconds(2);  // at the end of a synchronous run, workers wait for those that have stopped
   options.tables = table_of(size, width);
   if (staleness == "synchronous") options.staleness = synchronous{};
   if (staleness == "bounded") options.staleness = bounded_staleness{4};
@@ -168,7 +168,7 @@ class bare_grpc {
 };
 
 void round_trips(int port, int rounds) {
-  std::printf("push and pull, there and back, ms: median of %d rounds, in turn\n", rounds);
+  std::printf("push and pull, round trip, ms: median of %d rounds, in turn\n", rounds);
   for (const long bytes : {4l << 10, 1l << 20, 40l << 20}) {
     const long size = bytes / long(sizeof(float));
     const server_process server(port, size, "asynchronous");
@@ -195,12 +195,12 @@ void round_trips(int port, int rounds) {
   }
 }
 
-/// A batch reads some rows of a table: compares sending the whole table with sending these rows.
+/// Compares sending a whole table with sending only the rows that a batch reads.
 void tables(int port, int rounds) {
   constexpr int rows = 100'000, width = 16, batch = 64;
   constexpr long size = long(rows) * width;
-  std::printf("a table of %d x %d, of which a batch reads %d rows: there and back, ms: median of %d rounds, in turn\n", rows,
-              width, batch, rounds);
+  std::printf("a table of %d x %d, of which a batch reads %d rows: round trip, ms: median of %d rounds, in turn\n", rows, width,
+              batch, rounds);
   const server_process whole_server(port, size, "asynchronous"), row_server(port + 2, size, "asynchronous", width);
   auto whole = client_of(port, size, 0, 1, false), by_rows = client_of(port + 2, size, 0, 1, false, width);
   std::vector<float> weights(std::size_t(size), 1.0f);
@@ -287,9 +287,9 @@ int main(int argc, char** argv) try {
   int port = 21'900, rounds = 5;
   double seconds = 3;
   strata::bench::options("Round trips, tables and slow workers of a parameter server.")
-      .add("--rounds", rounds, "of all measurements in turn")
+      .add("--rounds", rounds, "how often all measurements are repeated in turn")
       .add("--seconds", seconds, "for each measurement of a slow worker")
-      .add("--port", port, "of the first server")
+      .add("--port", port, "port of the first server")
       .smoke("--rounds 1 --seconds 0.2")
       .parse(argc, argv);
   round_trips(port, rounds);

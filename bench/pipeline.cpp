@@ -1,7 +1,7 @@
 // The bubble of pipelines whose stages take equally long, one thread each: the share of the time in which a thread waits, beside
 // (S - 1) / (M + S - 1) for gpipe and one_forward_one_backward, and (S / V - 1) / (V M + S / V - 1) for interleaved<V>.
-// idle_*: on the clock, where each stage needs a core of its own. idle_of_turns: the timetable with the time that a processor has
-// spent on each turn, the median of all steps, which other programs on the machine hardly change. ratio_*: by the formula.
+// idle_*: by wall-clock time, where each stage needs a core of its own. idle_of_turns: by simulating the timetable with the
+// processor time of each turn, the median of all steps, which other programs hardly affect. ratio_*: by the formula.
 #include "machine.hpp"
 #include "support/options.hpp"
 
@@ -21,20 +21,20 @@ using namespace strata::bench;
 
 namespace {
 
-/// Stages of equal length: the first layer computes no gradient of its input, so this is wider.
+/// Stages of equal cost: the first layer computes no gradient of its input, so its input is wider.
 template <class... Layers>
 using repeated = sequential<Layers..., Layers..., Layers..., Layers...>;
 using layer = dense<256, relu>;
 using network = sequential<input<384>, repeated<repeated<layer>>, repeated<repeated<layer>>, dense<1>>;
 
-/// Of this thread, on a processor.
+/// The processor time of this thread, in seconds.
 double processor_time() {
   timespec spent{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
   return double(spent.tv_sec) + 1e-9 * double(spent.tv_nsec);
 }
 
-/// When kernels computed in one step, all threads together, and how long processors have worked on each turn of the timetable.
+/// Measures the time that all threads spend in kernels during a step, and the processor time of each turn of the timetable.
 template <class Program, class Backend>
 class busy_time : public kernel_observer {
   static constexpr const auto& table = Backend::split::table;
@@ -78,7 +78,7 @@ class busy_time : public kernel_observer {
   }
 };
 
-/// The share of its time that a place waits, where each turn takes the median of its times in all steps.
+/// The share of time that a place waits if each turn takes the median of its times in all steps.
 template <class Times>
 double idle_of_turns(const auto& table, const std::vector<Times>& steps) {
   double work = 0;
@@ -149,7 +149,7 @@ double step_of_one_thread(const settings& s) {
 int main(int argc, char** argv) {
   settings s;
   strata::bench::options("Measures the bubble of pipelines of two and four places.")
-      .add("--steps", s.steps, "of each pipeline")
+      .add("--steps", s.steps, "number of steps of each pipeline")
       .add("--batch", s.batch, "samples of a step, a multiple of 16")
       .smoke("--steps 1 --batch 16")
       .parse(argc, argv);

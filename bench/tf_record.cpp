@@ -35,7 +35,7 @@ data::compression format_of(const std::string& name) {
   return name == "ZLIB" ? data::compression::zlib : data::compression::none;
 }
 
-/// Examples of 784 floats and a label.
+/// Writes Examples of 784 floats and a label.
 void write(const fs::path& path, const std::string& format, int records) {
   data::tf_record_writer writer(path, {.compression = format_of(format)});
   data::example_builder e;
@@ -66,7 +66,7 @@ std::size_t make_batches(const settings& s) {
   return samples;
 }
 
-/// The fastest pass within the time.
+/// Measures the fastest pass within the given time.
 template <class F>
 void measure(const char* what, const settings& s, std::size_t bytes, F pass) {
   if (!s.what.empty() && s.what != what) return;
@@ -94,8 +94,8 @@ void measure(const settings& s) {
 int main(int argc, char** argv) try {
   settings s;
   strata::bench::options("Reads TFRecord files.")
-      .add("--file", s.file, "to read; none: writes one of 60,000 digits")
-      .add("--compression", s.format, "of the file", {"GZIP", "ZLIB"})
+      .add("--file", s.file, "file to read; none: writes one of 60,000 digits")
+      .add("--compression", s.format, "compression of the file", {"GZIP", "ZLIB"})
       .add("--what", s.what, "the only measurement", {"read", "examples"})
       .add("--seconds", s.seconds, "for each measurement")
       .smoke("--seconds 0")

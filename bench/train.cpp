@@ -46,8 +46,8 @@ int main(int argc, char** argv) {
   std::string directory;
   strata::bench::options("Trains networks on MNIST with one_device.")
       .add("--only", s.only, "the only network to train", {"cnn", "mlp_128", "mlp_64_64", "mlp_512_512"})
-      .add("--threads", s.threads, "0: all cores")
-      .add("--epochs", s.epochs, "times through the data")
+      .add("--threads", s.threads, "number of threads; 0: one per core")
+      .add("--epochs", s.epochs, "number of epochs")
       .add("--leaves", s.leaves, "parts of a batch; 0: the default")
       .add("--micro-batch", s.micro_batch, "samples at a time; 0: the default")
       .add("--samples", s.samples, "generated digits to train with")

@@ -1,4 +1,4 @@
-// One thread, two threads, and two processes of a thread each train the same network in turn, in samples per second.
+// Samples per second of one thread, two threads, and two processes with one thread each that train the same network in turn.
 // needs: grpc protozero
 #include <spawn.h>
 #include <sys/wait.h>
@@ -146,13 +146,13 @@ void run(const settings& s) {
 int main(int argc, char** argv) try {
   settings s;
   strata::bench::options("Trains with several processes on this machine.")
-      .add("--network", s.network, "to train", {"cnn", "mlp_128", "mlp_512_512"})
-      .add("--workers", s.workers, "processes")
-      .add("--batch", s.batch, "64 or 128")
+      .add("--network", s.network, "the network to train", {"cnn", "mlp_128", "mlp_512_512"})
+      .add("--workers", s.workers, "number of processes")
+      .add("--batch", s.batch, "global batch size, 64 or 128")
       .add("--only", s.only, "measurements to run; none: all")
-      .add("--rounds", s.rounds, "of all measurements in turn")
+      .add("--rounds", s.rounds, "how often all measurements are repeated in turn")
       .add("--seconds", s.seconds, "for each measurement")
-      .add("--port", s.port, "of the first process")
+      .add("--port", s.port, "port of the first process")
       .add("--worker", s.worker, "")
       .add("--result", s.result, "")
       .add("--through", s.through, "")

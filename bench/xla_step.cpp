@@ -19,7 +19,7 @@ struct settings {
   double seconds = 1;
 };
 
-/// Of all threads of this process.
+/// The processor time of all threads of this process, in seconds.
 double processor_seconds() {
   timespec t;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -60,10 +60,10 @@ void measure(const char* name, int count, const settings& s) {
 
 int main(int argc, char** argv) {
   settings s;
-  bench::options("Microseconds of a processor for a training step, under xla and under one_device.")
+  bench::options("Processor time of a training step in microseconds, with xla and with one_device.")
       .add("--only", s.only, "the only network")
-      .add("--plugin", s.plugin, "of PJRT")
-      .add("--seconds", s.seconds, "of each measurement")
+      .add("--plugin", s.plugin, "name or path of a PJRT plugin")
+      .add("--seconds", s.seconds, "seconds per measurement")
       .smoke("--seconds 0.01")
       .parse(argc, argv);
   measure<bench::cnn>("cnn", 64, s);

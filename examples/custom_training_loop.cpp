@@ -21,7 +21,7 @@ int main(int argc, char** argv) {
     for (int epoch = 0; epoch < s.epochs; ++epoch) {
       metric_sum loss, right;
       for (const auto& batch : batches) {
-        const auto [batch_loss, batch_right] = model.train_step(batch);  // each a sum over the samples and their count
+        const auto [batch_loss, batch_right] = model.train_step(batch);  // each has a sum over the samples and their count
         loss += batch_loss;
         right += batch_right;
       }

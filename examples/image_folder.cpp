@@ -42,10 +42,10 @@ void write_images(const fs::path& folder, std::size_t n) {
 int main(int argc, char** argv) {
   fs::path folder, to = fs::temp_directory_path() / ("strata-digits-" + std::to_string(::getuid()));
   int epochs_to_train = 3;
-  CLI::App app("Trains a convolutional network to tell " + std::to_string(classes) + " classes of images apart.");
-  app.add_option("folder", folder, "with a sub-folder for each class; without one, rendered digits are written to --to");
-  app.add_option("--to", to, "where to")->capture_default_str();
-  app.add_option("--epochs", epochs_to_train, "times through the data")->capture_default_str()->check(CLI::Range(1, 1'000'000));
+  CLI::App app("Trains a convolutional network to distinguish " + std::to_string(classes) + " classes of images.");
+  app.add_option("folder", folder, "folder with a sub-folder for each class; without one, rendered digits are written to --to");
+  app.add_option("--to", to, "folder for the rendered digits")->capture_default_str();
+  app.add_option("--epochs", epochs_to_train, "number of epochs")->capture_default_str()->check(CLI::Range(1, 1'000'000));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -59,7 +59,7 @@ int main(int argc, char** argv) {
     };
     const auto training = part(data::subset::training);
     if (training.class_names().size() != classes)
-      throw error(folder.string() + ": this network tells " + std::to_string(classes) + " classes apart, and there are " +
+      throw error(folder.string() + ": this network has " + std::to_string(classes) + " classes, but there are " +
                   std::to_string(training.class_names().size()) + " sub-folders");
     auto train = training | data::shuffle(training.size()) | data::random_translation(0.1, 0.1) | data::random_rotation(0.03) |
                  data::random_contrast(0.3) | data::scale(1 / 255.0) | data::batch<64>;

@@ -20,7 +20,7 @@ constexpr std::string_view usage =
     "and\n"
     "options that strata does not have are listed on standard error; then nothing is written, and the status is 1.\n";
 
-/// Words of C++20 that are no names.
+/// The keywords of C++20.
 constexpr std::string_view keywords[] = {
     "alignas",     "alignof",  "and",        "and_eq",    "asm",       "auto",         "bitand",
     "bitor",       "bool",     "break",      "case",      "catch",     "char",         "char16_t",
@@ -37,7 +37,7 @@ constexpr std::string_view keywords[] = {
     "using",       "virtual",  "void",       "volatile",  "wchar_t",   "while",        "xor",
     "xor_eq"};
 
-/// A name of C++ that neither the standard nor the header has, so that the header compiles.
+/// Whether a name can be that of a namespace in the header.
 bool is_identifier(std::string_view name) {
   if (std::ranges::find(keywords, name) != std::end(keywords)) return false;
   if (name == "std" || name == "strata" || name == "main") return false;
@@ -46,7 +46,7 @@ bool is_identifier(std::string_view name) {
   return !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0]));
 }
 
-/// For a comment of one line.
+/// A text without control characters, for a comment of one line.
 std::string one_line(std::string text) {
   for (char& c : text)
     if (std::iscntrl(static_cast<unsigned char>(c)) || c == '\\') c = ' ';
@@ -64,7 +64,7 @@ int main(int argc, char** argv) try {
   if (!is_identifier(name)) throw strata::error({"'", name, "' is no name of a namespace"});
   const strata::keras::network_text network = strata::keras::network_text_of(strata::keras::read_architecture(file));
   if (!network.unknown.empty()) {
-    std::cerr << file << " has what strata does not have:\n";
+    std::cerr << file << " has layers or options that strata does not have:\n";
     for (const std::string& what : network.unknown) std::cerr << "  " << one_line(what) << '\n';
     return 1;
   }

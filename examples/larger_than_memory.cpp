@@ -28,7 +28,7 @@ struct sparse_file {
   fs::path path;
 
   sparse_file(fs::path p, std::uintmax_t images) : path(std::move(p)) {
-    if (fs::exists(path)) throw error(path.string() + " exists: it would be overwritten");
+    if (fs::exists(path)) throw error(path.string() + " exists and would be overwritten");
     std::ofstream{path};
     fs::resize_file(path, images * image_bytes);
   }
@@ -54,7 +54,7 @@ int main(int argc, char** argv) {
   CLI::App app("Trains on a file that is larger than the memory.");
   app.add_option("--gigabytes", gigabytes, "size of the file")->capture_default_str()->check(CLI::Range(0.01, 10'000.0));
   app.add_option("--steps", steps, "batches of 64 to train on; 0: the whole file")->capture_default_str();
-  app.add_option("--file", path, "where to make it, sparse, for the time of the run")->capture_default_str();
+  app.add_option("--file", path, "path of the sparse file, which is removed at the end")->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -1,5 +1,5 @@
 // A network whose training does not fit in one process: four processes train it, each with a slice of the optimizer's state and
-// of the gradients, or with some of the layers. Prints what a process needs before it starts, and what it has used.
+// of the gradients, or with some of the layers. Prints the memory that a process needs before it starts, and what it has used.
 // needs: grpc protozero
 // takes: 3 s as four processes on two cores; 5 min with --large
 #include <sys/resource.h>
@@ -25,7 +25,7 @@ namespace {
 template <int Width>
 using block = residual<layer_norm<>, dense<Width, relu>>;
 
-// 0.6 and 102 million parameters.
+// Networks with 0.6 and 102 million parameters.
 using small_network = sequential<input<28, 28, 1>, flatten, dense<256, relu>, block<256>, block<256>, block<256>, block<256>,
                                  block<256>, block<256>, layer_norm<>, dense<10, softmax>>;
 using large_network =
@@ -43,7 +43,7 @@ struct settings {
 constexpr training_sizes sizes{.batch = 64, .processes = 4, .threads = 1, .leaves = 4};
 using in_stages = multi_worker_pipeline<balanced<4>, micro_batches<4>>;
 
-/// In MB, of this process: VmHWM, the most so far, or VmRSS.
+/// The memory of this process in MB: VmHWM, the peak so far, or VmRSS.
 double resident(const std::string& which) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)
@@ -80,7 +80,7 @@ void run(const settings& s) {
   }
   const cluster members = any_cluster()();
   if (members.size() != sizes.processes)
-    throw error("the plan is one of " + std::to_string(sizes.processes) + " processes: examples/launch -n " +
+    throw error("the plan needs " + std::to_string(sizes.processes) + " processes: examples/launch -n " +
                 std::to_string(sizes.processes) + " -- ...");
   multi_worker_options options{.compute = compute};
   options.communication.implementation = communication_implementation::tcp;  // as between machines
@@ -96,13 +96,15 @@ void run(const settings& s) {
 int main(int argc, char** argv) {
   settings s;
   CLI::App app(
-      "Trains a network in four processes that does not fit in one: examples/launch -n 4 -- ... --limit MB. With --alone "
-      "prints what each would need, and trains it in one.");
+      "Trains a network in four processes that does not fit in one: examples/launch -n 4 -- ... --limit MB. With --alone, "
+      "prints the memory that each would need, and trains it in one.");
   app.add_flag("--large", s.large, "102 million parameters instead of 0.6");
-  app.add_flag("--alone", s.alone, "in this process only");
+  app.add_flag("--alone", s.alone, "train in this process only");
   app.add_flag("--layers", s.layers, "each process has some of the layers, as a pipeline, instead of slices of all");
-  app.add_option("--steps", s.steps, "of 64 samples, in epochs of two")->capture_default_str()->check(CLI::Range(2, 1000));
-  app.add_option("--limit", s.limit, "MiB of data that each process may have (RLIMIT_DATA); 0: no limit");
+  app.add_option("--steps", s.steps, "number of steps of 64 samples, in epochs of two")
+      ->capture_default_str()
+      ->check(CLI::Range(2, 1000));
+  app.add_option("--limit", s.limit, "MiB of data that each process may allocate (RLIMIT_DATA); 0: no limit");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -15,7 +15,7 @@ using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<2>, con
                        dense<64, relu>, dense<10, softmax>>;
 
 int main(int argc, char** argv) {
-  return examples::run(argc, argv, "Trains a CNN on MNIST with multi_worker_mirrored; the launcher decides who takes part.",
+  return examples::run(argc, argv, "Trains a CNN on MNIST with multi_worker_mirrored; the launcher defines the cluster.",
                        [](const examples::settings& s) {
                          auto mnist = examples::load(s);
                          trainer model{

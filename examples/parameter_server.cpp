@@ -17,13 +17,13 @@ using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<2>, con
                        dense<64, relu>, dense<10, softmax>>;
 
 int main(int argc, char** argv) {
-  return examples::run(argc, argv, "Trains a CNN on MNIST with parameter servers; TF_CONFIG says who takes part.",
+  return examples::run(argc, argv, "Trains a CNN on MNIST with parameter servers; TF_CONFIG defines the cluster.",
                        [](const examples::settings& s) {
                          const cluster members = tf_config()();
                          trainer model{
                              cnn{},      adam{},       sparse_categorical_crossentropy{},
                              accuracy{}, seed(s.seed), parameter_server{tf_config(), {.compute = {.threads = s.threads}}}};
-                         if (model.serve()) return;  // in a ps: true, when the training is over
+                         if (model.serve()) return;  // returns true in a ps, after the training
                          const data::train_and_test digits = examples::load(s);
                          examples::with_batch<32, 64, 128>(s.batch, [&](auto batch) {
                            const auto mine = digits.train | data::shard(std::size_t(members.size()), std::size_t(members.rank()));

@@ -1,5 +1,5 @@
-// A pipeline: the compiler cuts a network into stages that take about equally long, and each stage is computed by threads of its
-// own, for one micro-batch after the other. Prints the cut, the timetable, and in the end the same loss as on one device.
+// A pipeline: the compiler divides a network into stages that take about equally long, and each stage is computed by threads of
+// its own, for one micro-batch after the other. Prints the cut, the timetable, and in the end the same loss as on one device.
 // takes: 20 s on two cores
 #include <iostream>
 #include <strata/callbacks/profiler.hpp>
@@ -24,6 +24,6 @@ int main(int argc, char** argv) {
       model.fit(mnist.train | data::shuffle(10'000, {.seed = s.seed}) | batch, epochs(s.epochs), validation(mnist.test | batch),
                 profiler{.trace = "pipeline.json"});
     });
-    std::cout << "pipeline.json shows who computed which micro-batch when: open it in https://ui.perfetto.dev\n";
+    std::cout << "pipeline.json shows which thread computed which micro-batch when: open it in https://ui.perfetto.dev\n";
   });
 }

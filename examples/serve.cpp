@@ -1,4 +1,4 @@
-// Answers requests with a trained network: one image a line in, the digit and its probability out.
+// Serves a trained network: one image a line in, the digit and its probability out.
 // takes: 1 s for a thousand lines
 #include <algorithm>
 #include <cstdio>

@@ -46,7 +46,7 @@ std::vector<fs::path> write_files(const fs::path& folder) {
   return files;
 }
 
-/// Parses a record with the features `image`, (28, 28, 1), and `label`, the class index.
+/// Parses a record with the features `image`, of shape (28, 28, 1), and `label`, the class index.
 auto digit_of(std::span<const std::byte> record) {
   const data::example example(record);
   return data::sample{example.floats<shape{28, 28, 1}>("image"), example.integer("label")};
@@ -60,8 +60,8 @@ int main(int argc, char** argv) {
   int epochs_to_train = 3;
   CLI::App app("Trains from TFRecord files of tf.train.Example with the features image (784 floats) and label (an int64).");
   app.add_option("files", files, "TFRecord files; without any, rendered digits are written to --to");
-  app.add_option("--to", folder, "where to")->capture_default_str();
-  app.add_option("--epochs", epochs_to_train, "times through the data")->capture_default_str()->check(CLI::Range(1, 1'000'000));
+  app.add_option("--to", folder, "folder for the rendered digits")->capture_default_str();
+  app.add_option("--epochs", epochs_to_train, "number of epochs")->capture_default_str()->check(CLI::Range(1, 1'000'000));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -1,4 +1,4 @@
-// The reference convolutional network on all TPU chips of this machine, as one module of XLA; where there are none, on the plugin
+// The reference convolutional network on all TPU chips of this machine, as one module of XLA; without any, on the plugin
 // for CPUs, which `pip install xla-cpu-pjrt` installs. See docs/tpu.md.
 // takes: 60 s on two cores
 #include <iostream>

@@ -1,6 +1,6 @@
-// steps [--leaves N,...] [--no-graphs] [PART_OF_A_LINE]: microseconds per training step on a GPU, a line "network batch mode
-// microseconds" each: the networks of torch_steps.py. Products are those of TensorFloat-32, which PyTorch's are there, or of bfloat16
-// where the name says so.
+// steps [--leaves N,...] [--no-graphs] [PART_OF_A_LINE]: prints microseconds per training step on a GPU, in lines "network batch mode
+// microseconds", for the networks of torch_steps.py. Products are in TensorFloat-32, as those of PyTorch there, or in bfloat16 where
+// the name contains it.
 // Modes: "strata", fit on a data set that stays on the device; "strata,one_leaf", the same with the largest products; and
 // "strata,from_host", train_step on a batch of the host, which is copied in each step. With --leaves, one mode for each number of
 // leaves instead. With --no-graphs kernels are launched one by one, as a profiler needs it.
@@ -29,7 +29,7 @@ double microseconds_since(stopwatch::time_point begin, long steps) {
   return std::chrono::duration<double, std::micro>(stopwatch::now() - begin).count() / double(steps);
 }
 
-/// The median over epochs; at the end of each, the host has the loss.
+/// The median over epochs of fit; at the end of each epoch, the loss is on the host.
 template <class Network, class Precision>
 double in_fit(const std::vector<float>& x, const std::vector<std::int32_t>& y, int batch, const cuda_options& options) {
   const long steps = long(y.size()) / batch;
@@ -61,9 +61,9 @@ double from_host(const std::vector<float>& x, const std::vector<std::int32_t>& y
   return microseconds_since(begin, steps);
 }
 
-/// What is asked for.
+/// The arguments of the program.
 struct request {
-  std::string part;         // of a line
+  std::string part;         // only lines that contain it are measured
   std::vector<int> leaves;  // one mode for each; empty: the usual modes
   bool graphs = true;
 };

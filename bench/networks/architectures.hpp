@@ -16,7 +16,7 @@ struct wide_mlp : sequential<input<1024>, dense<2048, relu>, dense<2048, relu>, 
 /// An autoencoder, trained with binary_crossentropy.
 struct autoencoder : sequential<input<784>, dense<256, relu>, dense<32, relu>, dense<256, relu>, dense<784, sigmoid>> {};
 
-/// LeNet-5 (LeCun et al. 1998) with tanh and average pooling; each filter sees all channels.
+/// LeNet-5 (LeCun et al. 1998) with tanh and average pooling; each filter reads all channels.
 struct lenet5
     : sequential<input<28, 28, 1>, conv2d<6, 5, same_padding, tanh_activation>, average_pool2d<2>, conv2d<16, 5, tanh_activation>,
                  average_pool2d<2>, flatten, dense<120, tanh_activation>, dense<84, tanh_activation>, dense<10, softmax>> {};

@@ -9,7 +9,7 @@
 namespace strata::bench {
 
 /// Multiply-adds of convolutions and dense layers in a training step of one sample: forward every kernel element is used once per
-/// position; backward once more for its gradient, and once more for that of the input, unless nothing before it learns.
+/// position; backward once more for its gradient, and once more for that of the input, unless no layer before it is trained.
 [[gnu::cold]] double training_multiply_adds(std::span<const tape_node> nodes);
 
 /// Selects the rows to measure, measures them, and prints one line of JSON per row.
@@ -19,15 +19,15 @@ class runner {
   int batch = 0, threads = 0;
   double seconds = 1;
   bool only_lists = false;
-  std::vector<float> digits;  // pixels of MNIST's images, or nothing
+  std::vector<float> digits;  // pixels of MNIST's images; empty: none
 
-  /// Calls `step`, which treats `samples` samples, over and over in `seconds`; the fastest of some rounds counts, since others
-  /// may be using the machine. multiply_adds: of one sample.
+  /// Calls `step`, which processes `batch` samples, repeatedly for `seconds`; the fastest of some rounds counts, since other
+  /// programs may use the machine. multiply_adds: per sample.
   void measure(const char* model, int batch, const char* what, int threads, long parameters, double multiply_adds,
                const std::function<void()>& step) const;
   bool wants(const char* model, int batch, const char* what) const;
 
-  /// Predictions and training steps (Adam) of one network.
+  /// Measures predictions and training steps (Adam) of one network.
   template <class Network, int Batch, class Loss = sparse_categorical_crossentropy<>>
   void network(const char* name) const {
     const bool predicts = wants(name, Batch, "predict"), trains = wants(name, Batch, "train");

@@ -11,7 +11,7 @@ bool smoke_test = false;
 
 struct options::state {
   explicit state(const char* description) : app(description) {
-    app.add_flag("--smoke", smoke_test, "show that the program runs, with the smallest sizes");
+    app.add_flag("--smoke", smoke_test, "run with the smallest sizes, to show that the program works");
   }
 
   CLI::App app;

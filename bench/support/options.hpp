@@ -7,7 +7,7 @@
 
 namespace strata::bench {
 
-/// Whether the program was started with --smoke: it shows that it runs, with the smallest sizes, and measures nothing.
+/// Whether the program was started with --smoke: it then runs with the smallest sizes, only to show that it works.
 extern bool smoke_test;
 
 class options {
@@ -31,7 +31,7 @@ class options {
   /// The arguments that --smoke stands for; those of the command line override them.
   options& smoke(const char* arguments);
 
-  /// Ends the program after --help, and after a sentence on a wrong option.
+  /// Ends the program after --help, and with an error message after a wrong option.
   void parse(int argc, char** argv);
 };
 

@@ -12,11 +12,11 @@ class digit_model {
   digit_model(digit_model&&) noexcept;
   digit_model& operator=(digit_model&&) noexcept;
 
-  /// Trains on digits that are drawn for the purpose; returns the accuracy on others.
+  /// Trains on rendered digits; returns the accuracy on others.
   double train(int count, int epochs);
   /// image: 28 x 28 pixels in [0, 1], row by row. Returns the most likely digit.
   int classify(std::span<const float, 28 * 28> image);
-  /// The weights as safetensors.
+  /// Writes the weights as safetensors.
   void save(const std::string& path) const;
   void load(const std::string& path);
 

@@ -13,11 +13,13 @@ int run(int argc, char** argv, const std::string& description, void (*train)(con
   settings s;
   CLI::App app(description);
   app.add_option("--data", s.data, "folder with the four IDX files of MNIST, raw or .gz");
-  app.add_option("--epochs", s.epochs, "times through the data")->capture_default_str()->check(CLI::Range(1, 1'000'000));
+  app.add_option("--epochs", s.epochs, "number of epochs")->capture_default_str()->check(CLI::Range(1, 1'000'000));
   app.add_option("--batch", s.batch, "global batch size")->capture_default_str()->check(CLI::Range(1, 1'000'000));
-  app.add_option("--seed", s.seed, "of weights and shuffling")->capture_default_str();
-  app.add_option("--threads", s.threads, "0: all cores")->capture_default_str()->check(CLI::Range(0, 1'024));
-  app.add_option("--strategy", s.strategy, "who computes")->capture_default_str()->check(CLI::IsMember({"one_device"}));
+  app.add_option("--seed", s.seed, "seed of weights and shuffling")->capture_default_str();
+  app.add_option("--threads", s.threads, "number of threads; 0: one per core")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 1'024));
+  app.add_option("--strategy", s.strategy, "strategy")->capture_default_str()->check(CLI::IsMember({"one_device"}));
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -39,7 +41,7 @@ strata::data::train_and_test load(const settings& s) {
     std::cout << "MNIST from " << directory->string() << '\n';
     return data::mnist(directory);
   }
-  std::cout << "No MNIST on this machine, and no download: training on 60,000 digits RENDERED by the library instead.\n"
+  std::cout << "MNIST was neither found nor downloaded: training on 60,000 digits RENDERED by the library instead.\n"
                "Their accuracy says nothing about MNIST; give --data DIR for the real one.\n";
   return {data::synthetic_digits(60'000, 1), data::synthetic_digits(10'000, 2)};
 }

@@ -1,4 +1,4 @@
-// What the MNIST examples share: command line, data and the one-line error.
+// Common parts of the MNIST examples: command line, data and the one-line error.
 #pragma once
 #include <cstdint>
 #include <strata/data/sets/train_and_test.hpp>
