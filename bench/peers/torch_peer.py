@@ -137,8 +137,8 @@ class Standardized(data.Dataset):
 
 
 def input_pipeline(model: str, loader: str, batch: int, seconds: float) -> float:
-    """Samples per second of shuffled bytes as floats, in [0, 1] or standardized: by DataLoader as in the tutorials, with one worker per thread; by a DataLoader
-    that fetches whole batches; or by indexing tensors."""
+    """Samples per second of shuffled bytes as floats, in [0, 1] or standardized: by DataLoader as in the tutorials, with one worker per
+    thread; by a DataLoader that fetches whole batches; or by indexing tensors."""
     x, y = torch.randint(0, 256, (EPOCH, 1, 28, 28), dtype=torch.uint8), torch.ones(EPOCH, dtype=torch.long)
     scale = standardized if model == "standardized_28x28" else lambda images: images.float().mul_(1 / 255)
     dataset, in_batches = data.TensorDataset(x, y), scale

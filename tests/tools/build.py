@@ -68,7 +68,7 @@ class Build:
     def __init__(self, compiler, sanitizer="", compilers=None, newest="", kinds=None, but=(), lines=True, sanitizers_follow=False, distributes=True):
         """kinds: prefixes of the names of its tests, None for all; `but`: prefixes that are excluded. lines: whether a sanitizer's
         report has lines besides functions, which takes a third longer to compile. sanitizers_follow: another build runs all
-        of its tests under AddressSanitizer. distributes: False without the unit tests of what is between processes."""
+        of its tests under AddressSanitizer. distributes: False excludes the unit tests of communication between processes."""
         self.compiler, self.sanitizer, self.sanitizers_follow = compiler, sanitizer, sanitizers_follow
         self.kinds, self.but, self.distributes = kinds, but, distributes
         self.label = f"{compiler} {sanitizer}".strip()
@@ -118,8 +118,8 @@ class Build:
         return json.loads((self.folder / f"meson-info/intro-{what}.json").read_text())
 
     def select(self, filters):
-        """Selects tests. A program of several files is chosen only if all of them are; otherwise each file has a program of its own. Where sanitizers follow, what
-        they run is only compiled."""
+        """Selects tests. A program of several files is chosen only if all of them are; otherwise each file has a program of its own. If
+        sanitizers follow, tests that they run are only compiled."""
         every = [t for t in self.introspect("tests") if self.has(t)]
         if not self.distributes:
             every = [t for t in every if not (source := self.source_of(t)) or not source.distributes]
