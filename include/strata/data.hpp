@@ -18,6 +18,7 @@
 #include <strata/data/sets/mnist.hpp>
 #include <strata/data/sets/synthetic_digits.hpp>
 #include <strata/data/sources/from_range.hpp>
+#include <strata/data/sources/from_structs.hpp>
 #include <strata/data/sources/from_tensor_slices.hpp>
 #include <strata/data/sources/mapped_array.hpp>
 #include <strata/data/sources/range.hpp>
@@ -35,6 +36,7 @@
 #include <strata/data/views/interleave.hpp>
 #include <strata/data/views/k_fold.hpp>
 #include <strata/data/views/map.hpp>
+#include <strata/data/views/named.hpp>
 #include <strata/data/views/one_hot.hpp>
 #include <strata/data/views/prefetch.hpp>
 #include <strata/data/views/repeat.hpp>

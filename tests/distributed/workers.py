@@ -1,17 +1,17 @@
-"""Starts processes of a training, and checks their output. Shared by the tests of this folder."""
+"""Starts processes of a training, and judges what they say. Shared by the tests of this folder."""
 import functools, json, os, random, select, socket, subprocess, sys, time
 
 PATIENCE = 180  # seconds until something counts as hanging
 results = []
-started = []  # processes, some of which may have ended
+started = []  # and perhaps not ended yet
 
 
 class TooSlow(AssertionError):
-    """Raised if something took too long, perhaps only because the machine was busy."""
+    """Something took longer than it should: perhaps only because the machine was busy."""
 
 
 def free_ports(n):
-    """Ports outside the range that the system assigns by itself; tests that run at the same time have ranges of their own."""
+    """Outside of those that the system hands out by itself; tests that run at the same time have ranges of their own."""
     tests = sorted(name for name in os.listdir(os.path.dirname(__file__)) if name.startswith('test_'))
     test, width = os.path.basename(sys.argv[0]), 12000 // (len(tests) + 1)
     first = 20000 + width * (tests.index(test) if test in tests else len(tests))
@@ -29,7 +29,7 @@ def free_ports(n):
 
 
 def start(arguments, config=None, program='worker', within=(), **more):
-    """Starts a process without TF_CONFIG and run id of this process; `within` is a command that starts commands. It ends with the case."""
+    """Without a TF_CONFIG and a run id of this process; `within` is a command that starts commands. Ends with the case."""
     environment = {k: v for k, v in os.environ.items() if k not in ('TF_CONFIG', 'STRATA_RUN_ID')} | more
     if config:
         environment['TF_CONFIG'] = json.dumps(config)
@@ -39,7 +39,7 @@ def start(arguments, config=None, program='worker', within=(), **more):
 
 
 def kill_started():
-    """Kills all started processes, so that none is left after a failure."""
+    """So that no process is left, whatever has failed."""
     for p in started:
         p.kill()
     for p in started:
@@ -67,7 +67,7 @@ def wait_until(condition, seconds=PATIENCE):
 
 
 def read_line(process, seconds=PATIENCE):
-    """The next line of a process; later output is left for communicate."""
+    """Its next one; what comes after it is left for communicate."""
     line, deadline = b'', time.monotonic() + seconds
     while not line.endswith(b'\n'):
         check(select.select([process.stdout], [], [], max(0, deadline - time.monotonic()))[0], f'no line within {seconds} s, only: {line}')
@@ -79,7 +79,7 @@ def read_line(process, seconds=PATIENCE):
 
 
 def under_way(processes):
-    """Waits until each process has printed an epoch; returns the processes."""
+    """The same processes, when each has said that it has done an epoch."""
     for p in processes:
         line = read_line(p)
         check(line.startswith('epoch'), line)
@@ -101,7 +101,7 @@ def finish(processes, seconds=PATIENCE):
 
 
 def case(name):
-    """Runs a test case. One that is too slow is tried three times."""
+    """One that is too slow is tried three times."""
     def run(f):
         for attempt in range(3):
             try:
@@ -128,7 +128,7 @@ def check(condition, what):
 
 
 def check_took(began, seconds):
-    """Checks that at most `seconds` have passed; returns how many have."""
+    """From that moment until now; returns what it took."""
     took = time.monotonic() - began
     if took >= seconds:
         raise TooSlow(f'took {took:.1f} s instead of at most {seconds} s')
@@ -136,7 +136,7 @@ def check_took(began, seconds):
 
 
 def line_of(output, word):
-    """The only line that begins with a word."""
+    """The only one that begins with it."""
     lines = [line for line in output.splitlines() if line.startswith(word)]
     check(len(lines) == 1, output)
     return lines[0]
@@ -148,7 +148,7 @@ def digest(output):
 
 @functools.cache
 def strategies():
-    """The strategies of several processes that the worker was built with."""
+    """Of several processes, that the worker was built with."""
     return finish([start(['strategies'])])[0].split()
 
 
@@ -157,6 +157,6 @@ def expected(network, leaves):
 
 
 def finish_tests():
-    """Prints the TAP plan; returns the exit status."""
+    """The exit status."""
     print(f'1..{len(results)}')
     return not all(results)

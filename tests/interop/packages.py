@@ -1,4 +1,4 @@
-"""Common parts of the tests of this folder: checks, and the Python packages that strata is compared with."""
+"""What the tests of this folder share: checks, and the Python packages that strata is compared with."""
 import fcntl
 import importlib.util
 import os
@@ -16,7 +16,7 @@ results = []
 
 
 def check(passed, what, why=""):
-    """Prints a line of TAP."""
+    """One line of TAP."""
     results.append(bool(passed))
     print(f"{'ok' if passed else 'not ok'} {len(results)} - {what}", flush=True)
     if why and not passed:
@@ -34,12 +34,12 @@ def leave_out_all(why):
 
 
 def need_nvcc():
-    """The path of nvcc; without it, the whole test is skipped."""
+    """The path of nvcc; without one, the whole test is left out."""
     return shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin") or leave_out_all("there is no nvcc")
 
 
 def finish_tests():
-    """Prints the TAP plan; returns the exit status."""
+    """The exit status."""
     print(f"1..{len(results)}")
     return not all(results)
 
@@ -49,13 +49,13 @@ def lacks(modules):
 
 
 def go_on_with(python, mark):
-    """Restarts this test with another interpreter."""
+    """The same test, from its start, by another interpreter."""
     os.execve(python, [str(python), *sys.argv], os.environ | {mark: "1"})
 
 
 def need_packages(**packages):
-    """need_packages(PIL="pillow"): modules, and the names of their packages. If this interpreter lacks one, they are installed into a
-    virtual environment in build/, once, which restarts the test; if that is impossible, the test is skipped."""
+    """need_packages(PIL="pillow"): modules, and what pip calls them. Where this interpreter lacks one, they are installed into a
+    virtual environment in build/, once, which goes on with the test; where that is impossible, the test is left out."""
     if not lacks(packages):
         return
     if "STRATA_INSTALLED" in os.environ:
@@ -77,8 +77,8 @@ def need_packages(**packages):
 
 
 def need_tensorflow():
-    """TensorFlow of this interpreter, of the one that $STRATA_TENSORFLOW names, or of build/peers-keras, which the benchmarks make.
-    Otherwise the test is skipped: 600 MB are too much for it."""
+    """In this interpreter, in the one that $STRATA_TENSORFLOW names, or in build/peers-keras, which the benchmarks make.
+    Elsewhere the test is left out: 600 MB are too much for it."""
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     if not lacks(["tensorflow"]):
         return

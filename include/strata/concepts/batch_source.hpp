@@ -105,6 +105,10 @@ template <class S>
 concept has_batch_size_in_type = requires {
   { S::batch_size } -> std::convertible_to<int>;
 };
+/// Samples with names: `columns` lists what the arrays of a batch are, see data::column_of. Input columns are samples::inputs in
+/// their order, those of outputs are samples::truths in theirs.
+template <class S>
+concept has_columns = requires { typename std::remove_cvref_t<S>::columns; };
 template <class S>
 concept has_batch_size_at_run_time = requires(const S& source) {
   { source.batch_size() } -> std::convertible_to<int>;
@@ -136,11 +140,14 @@ constexpr int batch_size_of([[maybe_unused]] const S& source) {
 template <class S>
 concept batch_source = std::ranges::input_range<S> && requires(const std::remove_cvref_t<S>& source) {
   batch_size_of(source);
-  { std::remove_cvref_t<S>::sample_shape } -> std::convertible_to<shape>;
-  { std::remove_cvref_t<S>::labels } -> std::convertible_to<label_kind>;
-  { std::remove_cvref_t<S>::target_shape } -> std::convertible_to<shape>;  // of a dense target; shape{} otherwise
-  typename std::remove_cvref_t<S>::value_type;                             // samples<T>
-};
+  typename std::remove_cvref_t<S>::value_type;  // samples<T>
+} && (detail::has_columns<S> || requires {
+                         { std::remove_cvref_t<S>::sample_shape } -> std::convertible_to<shape>;
+                         { std::remove_cvref_t<S>::labels } -> std::convertible_to<label_kind>;
+                         {
+                           std::remove_cvref_t<S>::target_shape
+                         } -> std::convertible_to<shape>;  // of a dense target; shape{} otherwise
+                       });
 
 namespace detail {
 template <class S>

@@ -54,6 +54,8 @@ class batch_buffer {
   }
   std::int32_t* labels() { return labels_.data(); }
   T* targets() { return targets_.data(); }
+  /// Whether a batch lies in this memory.
+  bool holds(const samples<T>& batch) const { return batch.x() == x_.data(); }
   /// Memory for the weights of so many samples.
   T* weights(std::size_t samples) {
     weights_.grow(samples);

@@ -11,6 +11,7 @@
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/batch_buffer.hpp>
 #include <strata/data/core/batch_extent.hpp>
+#include <strata/data/core/named_buffer.hpp>
 #include <strata/data/core/sample_view.hpp>
 #include <strata/data/core/single_pass.hpp>
 #include <string>
@@ -26,12 +27,15 @@ inline constexpr bool is_batches = batches<B>;  // for static_assert, as is_elem
 /// The type of the values in a batch of B.
 template <class B>
 using batch_value_t = typename B::value_type::value_type;
+/// The memory of a batch of B.
+template <class B>
+using buffer_of = typename buffer_for<batch_value_t<B>, B>::type;
 
 // Optional members of a batch source, see batch_source.
 
 /// B can make a batch in memory of the caller.
 template <class B>
-concept fills_buffers = requires(B& base, batch_buffer<batch_value_t<B>>& out) {
+concept fills_buffers = requires(B& base, buffer_of<B>& out) {
   base.start_epoch();
   base.fill(out);
 };
@@ -55,6 +59,10 @@ template <class B>
 concept describes = requires(const B& base, data_position after, int count, int n) { base.describe(after, count, n); };
 
 /// Copies a batch of B into the buffer, which allocates room for batch_size samples.
+template <batches B, class T>
+samples<T> copy_batch(const samples<T>& from, named_buffer<T, typename B::columns>& to, int batch_size) {
+  return to.copy(from, static_cast<std::size_t>(batch_size));
+}
 template <batches B, class T>
 samples<T> copy_batch(const samples<T>& from, batch_buffer<T>& to, int batch_size) {
   constexpr std::size_t x_size{B::sample_shape.size()}, target_size{B::target_shape.size()};
@@ -88,14 +96,11 @@ std::string order_of_batches(const B& base, const std::string& stage) {
 /// Base of Self, which has `start_pass()` and `make(buffer)`. make returns the next batch, in the buffer or in memory of B, or a
 /// batch of count 0 at the end. Counts epochs; has a position if B has one. Self may have a `position_after(position of B)`.
 template <class Self, batches B>
-class batch_stage : public single_pass<Self>, public batch_extent_of<B> {
+class batch_stage : public single_pass<Self>, public batch_extent_of<B>, public form_of_batches<B> {
   friend single_pass<Self>;
 
  public:
   using value_type = typename B::value_type;
-  static constexpr shape sample_shape = B::sample_shape;
-  static constexpr label_kind labels = B::labels;
-  static constexpr shape target_shape = B::target_shape;
 
   void set_epoch(int epoch)
     requires has_set_epoch<B>
@@ -136,14 +141,14 @@ class batch_stage : public single_pass<Self>, public batch_extent_of<B> {
   {
     begin_pass();
   }
-  value_type fill(batch_buffer<batch_value_t<B>>& out)
+  value_type fill(buffer_of<B>& out)
     requires fills_buffers<B>
   {
     return self().make(out);
   }
 
  protected:
-  using buffer = batch_buffer<batch_value_t<B>>;
+  using buffer = buffer_of<B>;
 
   explicit batch_stage(B&& base) : batch_extent_of<B>(batch_size_of(base)), base_(std::move(base)) {}
 

@@ -49,6 +49,22 @@ std::uint64_t checksum_of(const Rows& rows, std::size_t bytes = bytes_of_cheap_r
   });
   return sum.value();
 }
+template <named_source Rows>
+  requires sized<Rows>
+std::uint64_t checksum_of(const Rows& rows, std::size_t bytes = bytes_of_cheap_rows) {
+  using layout = named_layout<typename Rows::named>;
+  const scratch<std::byte> memory(layout::bytes);
+  strata::detail::fnv1a sum;
+  each_of_some(rows.size(), std::max(few_rows, bytes / layout::bytes), [&](std::size_t row) {
+    const sample_index i{static_cast<std::uint32_t>(row)};
+    rows.write(i, i, layout::place(memory.data()), std::identity{});
+    layout::each([&]<class U>(std::type_identity<U>, std::size_t at, shape extents, std::string_view name) {
+      sum.add(name);
+      sum.add(strata::detail::hash_of_words({memory.data() + at, static_cast<std::size_t>(extents.size()) * sizeof(U)}));
+    });
+  });
+  return sum.value();
+}
 /// The checksum of some texts in a range in memory.
 template <std::ranges::random_access_range R>
   requires std::convertible_to<std::ranges::range_reference_t<const R>, std::string_view>

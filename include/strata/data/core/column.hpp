@@ -1,5 +1,7 @@
 // of<node>(array): a column of a data set, for one input or output of a graph.
 #pragma once
+#include <strata/base/shape.hpp>
+#include <strata/concepts/batch_source.hpp>
 #include <type_traits>
 #include <utility>
 
@@ -30,3 +32,16 @@ inline constexpr bool is_column<column<Node, Array>> = true;
 }  // namespace detail
 
 }  // namespace strata
+
+namespace strata::data {
+
+/// The type of a column: an input of a graph has numbers (label_kind::none); an output has class numbers (sparse), which have no
+/// extents, or targets (dense).
+template <class Node, shape Extents, label_kind Kind>
+struct column_of {
+  using node = Node;
+  static constexpr shape extents = Extents;
+  static constexpr label_kind kind = Kind;
+};
+
+}  // namespace strata::data

@@ -28,6 +28,11 @@ struct visited<Rows> {
   using type = typename Rows::element;
 };
 template <class Rows>
+  requires(named_source<Rows> && !element_source<Rows>)
+struct visited<Rows> {
+  using type = typename Rows::named;
+};
+template <class Rows>
 using element_t = typename visited<Rows>::type;
 
 /// Calls f with element i of rows, which need not outlive the call.
@@ -35,6 +40,11 @@ template <class Rows, class F>
 decltype(auto) visit(const Rows& rows, sample_index i, F&& f) {
   if constexpr (element_source<Rows>) {
     return rows.visit(i, f);
+  } else if constexpr (named_source<Rows>) {
+    using layout = named_layout<typename Rows::named>;
+    const scratch<std::byte> memory(layout::bytes);
+    rows.write(i, i, layout::place(memory.data()), std::identity{});
+    return f(layout::shown(memory.data()));
   } else {
     using T = shown_value_t<Rows>;
     constexpr bool only_x = Rows::labels == label_kind::none;

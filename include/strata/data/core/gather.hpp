@@ -86,9 +86,9 @@ class gather_failures_and_left_out : public gather_failures {
 /// Writes samples first ... last - 1 of the first `count` indices into the rows of the buffer after the first `filled`; the
 /// indices after `count` are prefetched. Returns the new number of filled rows. A sample that is left out takes no row: rows that
 /// may leave out samples must all be written. The team writes if there is one, else the writers, else the calling thread.
-template <row_source Rows, class T>
+template <class Rows, class Buffer>
 std::size_t gather(const Rows& rows, std::span<const sample_index> indices, std::size_t count, std::size_t first,
-                   std::size_t last, batch_buffer<T>& out, std::size_t filled, gather_team* team, int threads,
+                   std::size_t last, Buffer& out, std::size_t filled, gather_team* team, int threads,
                    const row_writers& writers) {
   constexpr bool leaves_out = Rows::properties.leaves_out;
   std::conditional_t<leaves_out, gather_failures_and_left_out, gather_failures> failures;

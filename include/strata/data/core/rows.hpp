@@ -6,6 +6,7 @@
 #include <strata/base/shape.hpp>
 #include <strata/base/standard_function.hpp>
 #include <strata/concepts/batch_source.hpp>
+#include <strata/data/core/named_sample.hpp>
 #include <strata/data/core/sample.hpp>
 #include <string>
 #include <type_traits>
@@ -30,6 +31,16 @@ concept row_source = std::copyable<R> && requires(const R& rows, sample_index i,
   { R::sample_shape } -> std::convertible_to<shape>;
   { R::labels } -> std::convertible_to<label_kind>;
   { R::target_shape } -> std::convertible_to<shape>;
+  { R::properties } -> std::convertible_to<row_properties>;
+  rows.write(i, i, place, std::identity{});
+};
+
+/// Rows of samples with names, as detail::named_form<named> describes them. `write(i, ahead, place, std::identity{})` converts
+/// each column of sample i to the type of its place, which may have more columns. Otherwise the same as row_source.
+template <class R>
+concept named_source = std::copyable<R> && requires(const R& rows, sample_index i,
+                                                    typename detail::named_place<float, typename R::columns>::type place) {
+  typename R::named;
   { R::properties } -> std::convertible_to<row_properties>;
   rows.write(i, i, place, std::identity{});
 };
@@ -62,8 +73,9 @@ struct checked_rows {
   static constexpr bool has_properties = requires { requires std::convertible_to<decltype(R::properties), row_properties>; };
   static_assert(has_properties, "rows need `static constexpr data::row_properties properties`");
 
-  static constexpr bool of_elements = requires { typename R::element; }, of_samples = requires { typename R::value_type; };
-  static constexpr bool has_a_type = of_elements || of_samples;
+  static constexpr bool of_elements = requires { typename R::element; }, of_samples = requires { typename R::value_type; },
+                        of_names = requires { typename R::named; };
+  static constexpr bool has_a_type = of_elements || of_samples || of_names;
   static_assert(has_a_type, "rows need `element`, the type of an element, or `value_type`, that of x of a sample");
 
   static constexpr bool has_visit =

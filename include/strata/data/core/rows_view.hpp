@@ -50,14 +50,20 @@ class rows_around : public target_type_of<Base> {
   Base base_;
 };
 
-/// Base of rows whose samples have the shape, labels and targets of Base.
-template <row_source Base>
-class samples_around : public rows_around<Base> {
- public:
+/// What samples of Base have: x and the truth, or columns.
+template <class Base>
+struct form_of_samples {
   using value_type = typename Base::value_type;
   static constexpr shape sample_shape = Base::sample_shape, target_shape = Base::target_shape;
   static constexpr label_kind labels = Base::labels;
+};
+template <named_source Base>
+struct form_of_samples<Base> : named_form<typename Base::named> {};
 
+/// Base of rows whose samples have the shape, labels and targets of Base, or its columns.
+template <class Base>
+class samples_around : public rows_around<Base>, public form_of_samples<Base> {
+ public:
   std::int32_t label(sample_index i) const
     requires has_label<Base>
   {
@@ -99,6 +105,30 @@ struct elements_of<Self, E> : target_type_of<sample_traits<E>> {
       if constexpr (labels == label_kind::sparse) *to.label = label_number(traits::y(e));
       if constexpr (labels == label_kind::dense) write_numbers(traits::y(e), to.target, std::identity{});
     });
+  }
+};
+template <class Self, class... Node, class... V>
+struct elements_of<Self, named_sample<column<Node, V>...>>
+    : named_form<typename shown_names<named_sample<column<Node, V>...>>::type> {
+  using element = named_sample<column<Node, V>...>;
+
+  template <class F>
+  decltype(auto) visit(sample_index i, F&& f) const {
+    return f(static_cast<const Self&>(*this).get(i));
+  }
+  template <class Place>
+  void write(sample_index i, sample_index, const Place& to, std::identity) const {
+    static_cast<const Self&>(*this).visit(
+        i, [&](const element& e) { (write_column<kind_of_column<Node, V>>(data::get<Node>(e), data::get<Node>(to)), ...); });
+  }
+
+ private:
+  template <label_kind Kind, class Value, class T>
+  static void write_column(const Value& value, T* to) {
+    if constexpr (Kind == label_kind::sparse)
+      *to = label_number(value);
+    else
+      convert(numbers<Value>::data(value), numbers<Value>::extents.size(), to, std::identity{});
   }
 };
 }  // namespace detail

@@ -15,6 +15,9 @@ namespace strata::data {
 
 using strata::sample_index;
 
+template <class... Columns>
+struct named_sample;
+
 /// Input x with its label or target: an integer is a class; a floating-point number, or several numbers, are a target.
 template <class X, class Y>
 struct sample {
@@ -169,6 +172,8 @@ struct stored<std::pair<X, Y>> {
 template <class E>
 using stored_t = typename stored<E>::type;
 
+template <class... Columns>
+auto store(const named_sample<Columns...>& e) -> stored_t<named_sample<Columns...>>;
 template <class E>
 stored_t<E> store(const E& e) {
   if constexpr (std::same_as<stored_t<E>, E>)

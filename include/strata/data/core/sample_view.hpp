@@ -26,12 +26,16 @@ concept element_view = std::ranges::view<V> && std::ranges::input_range<V> &&
                        std::convertible_to<std::ranges::range_reference_t<V>, sample_index> && requires(V& v, int epoch) {
                          { V::properties } -> std::convertible_to<view_properties>;
                          v.set_epoch(epoch);
-                         requires row_source<rows_t<V>> || element_source<rows_t<V>>;
+                         requires row_source<rows_t<V>> || element_source<rows_t<V>> || named_source<rows_t<V>>;
                        };
 
-/// A view of the indices of samples: what `batch` takes.
+/// A view of the indices of samples: what `batch` takes, besides a named_view.
 template <class V>
 concept sample_view = element_view<V> && row_source<rows_t<V>>;
+
+/// A view of the indices of samples with names.
+template <class V>
+concept named_view = element_view<V> && named_source<rows_t<V>>;
 
 namespace detail {
 /// Whether a view of indices has each of the other required members. For messages.
@@ -54,6 +58,14 @@ template <class V>
 inline constexpr bool is_element_view = element_view<V>;
 template <class V>
 inline constexpr bool is_sample_view = sample_view<V>;
+template <class V>
+inline constexpr bool has_names = named_view<V>;
+/// For stages that read x: whether the samples of V have names, which is an error that this struct reports.
+template <class V>
+struct names_refused {
+  static constexpr bool value = has_names<V>;
+  static_assert(!value, "this stage reads samples without names: put it before data::named, which names x and the truth");
+};
 
 /// For stages whose samples differ from those that they read, so that weights would be lost.
 template <class V>

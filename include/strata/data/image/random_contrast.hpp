@@ -89,12 +89,12 @@ class contrasted_rows : public random_rows<Base> {
 struct random_contrast_fn {
   template <std::ranges::range V>
   auto operator()(V view, contrast_range factor, random_contrast_options options = {}) const {
-    constexpr bool fits = image_view<V>;
+    constexpr bool fits = image_view<V> || names_refused<V>::value;
     static_assert(fits, "data::random_contrast takes a view of images, samples of shape (height, width, channels), before batch");
     check_factor("random_contrast", "factor", {factor.lower, factor.upper}, {0, 1});
     const auto [low, high] = options.value_range;
     if (!(low < high)) throw_error(strata::detail::formatted("random_contrast: value_range [%g, %g] is empty", low, high));
-    if constexpr (fits) return with_rows<contrasted_rows<rows_t<V>>>(std::move(view), factor, options);
+    if constexpr (image_view<V>) return with_rows<contrasted_rows<rows_t<V>>>(std::move(view), factor, options);
   }
   auto operator()(contrast_range factor, random_contrast_options options = {}) const {
     return detail::partial(*this, factor, options);

@@ -97,9 +97,9 @@ class flipped_rows : public random_rows<Base> {
 struct random_flip_fn {
   template <std::ranges::range V>
   auto operator()(V view, flip_mode mode = flip_mode::horizontal_and_vertical, random_flip_options options = {}) const {
-    constexpr bool fits = image_view<V>;
+    constexpr bool fits = image_view<V> || names_refused<V>::value;
     static_assert(fits, "data::random_flip takes a view of images, samples of shape (height, width, channels), before batch");
-    if constexpr (fits) return with_rows<flipped_rows<rows_t<V>>>(std::move(view), mode, options.seed);
+    if constexpr (image_view<V>) return with_rows<flipped_rows<rows_t<V>>>(std::move(view), mode, options.seed);
   }
   constexpr auto operator()(flip_mode mode = flip_mode::horizontal_and_vertical, random_flip_options options = {}) const {
     return detail::partial(*this, mode, options);

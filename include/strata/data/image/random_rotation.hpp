@@ -26,10 +26,10 @@ struct draw_rotation {
 struct random_rotation_fn {
   template <std::ranges::range V>
   auto operator()(V view, factor_range factor, random_affine_options options = {}) const {
-    constexpr bool fits = image_view<V>;
+    constexpr bool fits = image_view<V> || names_refused<V>::value;
     static_assert(fits, "data::random_rotation takes a view of images, samples of shape (height, width, channels), before batch");
     check_factor("random_rotation", "factor", factor, {-1, 1});
-    if constexpr (fits) return moved(std::move(view), draw_rotation{factor}, options);
+    if constexpr (image_view<V>) return moved(std::move(view), draw_rotation{factor}, options);
   }
   auto operator()(factor_range factor, random_affine_options options = {}) const {
     return detail::partial(*this, factor, options);

@@ -25,12 +25,12 @@ struct draw_translation {
 struct random_translation_fn {
   template <std::ranges::range V>
   auto operator()(V view, factor_range height_factor, factor_range width_factor, random_affine_options options = {}) const {
-    constexpr bool fits = image_view<V>;
+    constexpr bool fits = image_view<V> || names_refused<V>::value;
     static_assert(fits,
                   "data::random_translation takes a view of images, samples of shape (height, width, channels), before batch");
     check_factor("random_translation", "height_factor", height_factor, {-1, 1});
     check_factor("random_translation", "width_factor", width_factor, {-1, 1});
-    if constexpr (fits) return moved(std::move(view), draw_translation{height_factor, width_factor}, options);
+    if constexpr (image_view<V>) return moved(std::move(view), draw_translation{height_factor, width_factor}, options);
   }
   auto operator()(factor_range height_factor, factor_range width_factor, random_affine_options options = {}) const {
     return detail::partial(*this, height_factor, width_factor, options);

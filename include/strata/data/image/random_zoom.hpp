@@ -29,11 +29,11 @@ struct random_zoom_fn {
   template <std::ranges::range V>
   auto operator()(V view, factor_range height_factor, std::optional<factor_range> width_factor,
                   random_affine_options options = {}) const {
-    constexpr bool fits = image_view<V>;
+    constexpr bool fits = image_view<V> || names_refused<V>::value;
     static_assert(fits, "data::random_zoom takes a view of images, samples of shape (height, width, channels), before batch");
     check_factor("random_zoom", "height_factor", height_factor, {-1, 1}, true);
     if (width_factor) check_factor("random_zoom", "width_factor", *width_factor, {-1, 1}, true);
-    if constexpr (fits) return moved(std::move(view), draw_zoom{height_factor, width_factor}, options);
+    if constexpr (image_view<V>) return moved(std::move(view), draw_zoom{height_factor, width_factor}, options);
   }
   template <std::ranges::range V>
   auto operator()(V view, factor_range height_factor, random_affine_options options = {}) const {

@@ -8,14 +8,19 @@
 #include <optional>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/base/node_name.hpp>
 #include <strata/base/standard_function.hpp>
 #include <strata/base/standard_ranges.hpp>
 #include <strata/concepts/stored_samples.hpp>
 #include <strata/data/core/array.hpp>
 #include <strata/data/core/closure.hpp>
+#include <strata/data/core/column.hpp>
 #include <strata/data/core/indexed_view.hpp>
+#include <strata/data/core/named_sample.hpp>
+#include <strata/data/core/rows_view.hpp>
 #include <strata/data/core/sample_view.hpp>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -72,10 +77,20 @@ struct targets_of<Labels> {
   using target_value_type = typename Labels::value_type;
 };
 
-/// A function, because clang applies __restrict only to parameters.
-template <class U, class T, class Then>
-inline void convert(const U* __restrict from, int n, T* __restrict to, Then then) {
-  for (int i = 0; i < n; ++i) to[i] = then(static_cast<T>(from[i]));
+/// Converts a row of an array, and prefetches the one that is converted a little later.
+template <int Size, class U, class T, class Then>
+inline void convert_row(const U* from, const U* coming, T* to, Then then) {
+  // Prefetches two cache lines at a time: the whole next row at once would fill the miss queue and stall the stores.
+  constexpr int line = 64 / int{sizeof(U)}, step = 2 * line;
+  int k = 0;
+  for (; k + step <= Size; k += step) {
+    __builtin_prefetch(coming + k);
+    __builtin_prefetch(coming + k + line);
+    convert(from + k, step, to + k, then);
+  }
+  for (int j = k; j < Size; j += line) __builtin_prefetch(coming + j);
+  __builtin_prefetch(coming + Size - 1);
+  convert(from + k, Size - k, to + k, then);
 }
 template <class Labels>
 inline constexpr bool any_thread_may_read = Labels::properties.any_thread_may_write;
@@ -123,20 +138,7 @@ class tensor_rows : public targets_of<Labels> {
 
   template <class T, class Then>
   void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {
-    using U = value_type;
-    T* const x = to.x;
-    const U *from = x_.row(i.row), *coming = x_.row(ahead.row);
-    // Prefetches two cache lines at a time: the whole next row at once would fill the miss queue and stall the stores.
-    constexpr int size = sample_shape.size(), line = 64 / int{sizeof(U)}, step = 2 * line;
-    int k = 0;
-    for (; k + step <= size; k += step) {
-      __builtin_prefetch(coming + k);
-      __builtin_prefetch(coming + k + line);
-      convert(from + k, step, x + k, then);
-    }
-    for (int j = k; j < size; j += line) __builtin_prefetch(coming + j);
-    __builtin_prefetch(coming + size - 1);
-    convert(from + k, size - k, x + k, then);
+    convert_row<sample_shape.size()>(x_.row(i.row), x_.row(ahead.row), to.x, then);
     if constexpr (labels == label_kind::sparse) *to.label = label(i);
     if constexpr (labels == label_kind::dense) convert(y_.row(i.row), target_shape.size(), to.target, std::identity{});
   }
@@ -164,7 +166,76 @@ class tensor_rows : public targets_of<Labels> {
   X x_;
   [[no_unique_address]] Labels y_;
 };
+/// A column of an array or of sparse_labels.
+template <class Node, class X>
+struct column_of_array {
+  using shown = column<Node, tensor<const typename X::value_type, X::extents>>;
+  static shown at(const X& rows, std::size_t i) { return {{rows.row(i)}}; }
+  template <class T>
+  static void write(const X& rows, std::size_t i, std::size_t ahead, T* to) {
+    convert_row<X::extents.size()>(rows.row(i), rows.row(ahead), to, std::identity{});
+  }
+};
+template <class Node>
+struct column_of_array<Node, sparse_labels> {
+  using shown = column<Node, std::int32_t>;
+  static shown at(const sparse_labels& labels, std::size_t i) { return {labels[i]}; }
+  static void write(const sparse_labels& labels, std::size_t i, std::size_t, std::int32_t* to) { *to = labels[i]; }
+};
+
+/// The rows of from_tensor_slices with names.
+template <class... Columns>
+class column_rows;
+template <class... Node, class... Values>
+class column_rows<column<Node, Values>...>
+    : public elements_of<column_rows<column<Node, Values>...>, named_sample<typename column_of_array<Node, Values>::shown...>> {
+ public:
+  static constexpr row_properties properties{.any_thread_may_write = (any_thread_may_read<Values> && ...)};
+
+  explicit column_rows(column<Node, Values>... columns) : columns_(std::move(columns)...) {}
+
+  std::size_t size() const { return std::get<0>(columns_).values.size(); }
+  std::uint64_t checksum() const { return checksum_of(*this, properties.any_thread_may_write ? bytes_of_cheap_rows : 0); }
+  typename column_rows::element get(sample_index i) const {
+    return {column_of_array<Node, Values>::at(values_of<Node, Values>(), i.row)...};
+  }
+  template <class Place>
+  void write(sample_index i, sample_index ahead, const Place& to, std::identity) const {
+    (column_of_array<Node, Values>::write(values_of<Node, Values>(), i.row, ahead.row, data::get<Node>(to)), ...);
+  }
+
+ private:
+  template <class N, class V>
+  const V& values_of() const {
+    return std::get<column<N, V>>(columns_).values;
+  }
+
+  std::tuple<column<Node, Values>...> columns_;
+};
 }  // namespace detail
+
+/// Samples with names in memory. Random access and sized. Copies share the samples.
+template <class... Columns>
+class column_slices : public indexed_view<detail::column_rows<Columns...>> {
+ public:
+  /// Throws strata::error, naming the node, if the columns have different numbers of rows, and if there are none or more than
+  /// 2^32 - 1.
+  explicit column_slices(Columns... columns)
+      : indexed_view<detail::column_rows<Columns...>>(
+            "from_tensor_slices", (refuse_other_sizes(columns...), detail::column_rows<Columns...>(std::move(columns)...))) {}
+
+ private:
+  template <class First>
+  static void refuse_other_sizes(const First& first, const auto&... others) {
+    (refuse_another_size(first, others), ...);
+  }
+  template <class First, class Other>
+  static void refuse_another_size(const First& first, const Other& other) {
+    if (first.values.size() != other.values.size())
+      throw_error({"from_tensor_slices: ", first.values.size(), " samples of ", strata::detail::node_name<typename First::node>,
+                   ", but ", other.values.size(), " of ", strata::detail::node_name<typename Other::node>});
+  }
+};
 
 /// Samples in memory. Random access and sized. Copies share the samples.
 template <class X, class Labels>
@@ -259,8 +330,30 @@ template <class S>
 concept pair_of_members = std::is_aggregate_v<S> && !std::ranges::range<S> && requires { S{any_member{}, any_member{}}; } &&
                           !requires { S{any_member{}, any_member{}, any_member{}}; };
 
+template <class Node, class Values>
+auto rows_of_column(Values values) {
+  if constexpr (strata::detail::names_input<Node>)
+    return samples_of(std::move(values));
+  else
+    return labels_of(std::move(values));
+}
+
 struct from_tensor_slices_fn {
+  template <class... Node, class... Values>
+    requires(sizeof...(Node) > 0)
+  auto operator()(column<Node, Values>... columns) const {
+    constexpr bool distinct = are_distinct<Node...>;
+    static_assert(distinct, "data::from_tensor_slices has a node twice");
+    if constexpr (!distinct ||
+                  (std::is_void_v<decltype(rows_of_column<Node, std::remove_cvref_t<Values>>(columns.values))> || ...)) {
+      return refused_view{};
+    } else {
+      return of_columns(
+          named_column<Node>(rows_of_column<Node, std::remove_cvref_t<Values>>(std::forward<Values>(columns.values)))...);
+    }
+  }
   template <class X>
+    requires(!strata::detail::is_column<X>)
   auto operator()(X x) const {
     if constexpr (requires { x.first, x.second; }) {
       return (*this)(std::move(x.first), std::move(x.second));
@@ -277,6 +370,7 @@ struct from_tensor_slices_fn {
     }
   }
   template <class X, class Y>
+    requires(!strata::detail::is_column<X> && !strata::detail::is_column<Y>)
   auto operator()(X x, Y y) const {
     if constexpr (std::is_void_v<decltype(samples_of(std::move(x)))>) {
       return refused_view{};
@@ -288,6 +382,16 @@ struct from_tensor_slices_fn {
       return tensor_slices<decltype(rows), decltype(labels)>(std::move(rows), std::move(labels));
     }
   }
+
+ private:
+  template <class Node, class Rows>
+  static column<Node, Rows> named_column(Rows rows) {
+    return {std::move(rows)};
+  }
+  template <class... Columns>
+  static auto of_columns(Columns... columns) {
+    return column_slices<Columns...>(std::move(columns)...);
+  }
 };
 }  // namespace detail
 
@@ -298,6 +402,10 @@ struct from_tensor_slices_fn {
 ///     reads them; a GPU that keeps them sees a change in the next fit.
 /// out: a view of sample indices, random access and sized.
 /// Throws strata::error if there are no samples or if the numbers of samples and labels differ.
+///
+/// `from_tensor_slices(of<image>(images), of<tags>(words), of<kind>(kinds))`: samples with names, for a graph with several inputs
+/// or outputs. Integers for an output are classes; an input takes any numbers. Throws strata::error, naming the nodes, if their
+/// numbers of samples differ.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#from_tensor_slices
 inline constexpr detail::from_tensor_slices_fn from_tensor_slices{};
 
@@ -305,3 +413,5 @@ inline constexpr detail::from_tensor_slices_fn from_tensor_slices{};
 
 template <class X, class Labels>
 inline constexpr bool std::ranges::enable_borrowed_range<strata::data::tensor_slices<X, Labels>> = true;
+template <class... Columns>
+inline constexpr bool std::ranges::enable_borrowed_range<strata::data::column_slices<Columns...>> = true;

@@ -18,6 +18,7 @@
 #include <strata/data/core/gather.hpp>
 #include <strata/data/core/gather_team.hpp>
 #include <strata/data/core/index_stage.hpp>
+#include <strata/data/core/named_buffer.hpp>
 #include <strata/data/core/sample_view.hpp>
 #include <strata/data/core/single_pass.hpp>
 #include <string>
@@ -37,17 +38,15 @@ inline std::size_t checked_batch_size(int n) {
 }
 
 /// The part of batch that does not depend on the batch size: pipelines that differ only in that size share it.
-template <sample_view V, std::floating_point T>
+template <element_view V, std::floating_point T>
 class batch_maker {
   using rows = rows_t<V>;
+  using memory = typename buffer_for<T, rows>::type;
 
  protected:
   static constexpr row_properties properties = rows::properties;
   static constexpr bool gives_indices = has_stored<rows> && !has_weight<rows>;
   static_assert(!(has_weight<rows> && properties.leaves_out), "samples that may be left out have no weights");
-  static constexpr std::size_t sample_size = rows::sample_shape.size(),
-                               target_size = rows::labels == label_kind::dense ? rows::target_shape.size() : 0,
-                               label_size = rows::labels == label_kind::sparse ? 1 : 0;
 
   batch_maker(V&& base, std::size_t batch_size, const char* brackets, bool drops_remainder)
       : base_(std::move(base)), batch_size_(batch_size), brackets_(brackets), drops_remainder_(drops_remainder) {
@@ -99,8 +98,7 @@ class batch_maker {
   void written_by(row_writers who)
     requires(properties.any_thread_may_write)
   {
-    if (batch_size_ * (sample_size + rows::target_shape.size()) * sizeof(T) >= bytes_worth_sharing)
-      state_.writers = std::move(who);
+    if (batch_size_ * numbers_of_sample<rows> * sizeof(T) >= bytes_worth_sharing) state_.writers = std::move(who);
   }
 
   /// The data set in memory, if it is stored there.
@@ -134,7 +132,7 @@ class batch_maker {
     for (; to_skip_ > 0 && !state_.done(base_); --to_skip_, ++state_.taken, ++*state_.at) release(base_.rows(), **state_.at);
     to_skip_ = 0;
   }
-  samples<T> fill(batch_buffer<T>& out) {
+  samples<T> fill(memory& out) {
     if constexpr (gives_indices)
       if (state_.by_index) return fill_indices(out);
     const int threads = threads_for_this_batch();
@@ -144,7 +142,12 @@ class batch_maker {
       const std::size_t missing = batch_size_ - filled, known = look_ahead(missing + rows_ahead);
       const std::size_t count = std::min(missing, known);
       if (count < missing && !is_first && (drops_remainder_ || filled + count == 0)) return {};
-      out.prepare(batch_size_ * sample_size, batch_size_ * label_size, batch_size_ * target_size);
+      if constexpr (named_source<rows>) {
+        out.prepare(batch_size_);
+      } else {
+        using sizes = sizes_of_sample<rows>;
+        out.prepare(batch_size_ * sizes::x, batch_size_ * sizes::label, batch_size_ * sizes::target);
+      }
       const std::span<const sample_index> indices(state_.indices.data(), known);
       const row_range wanted = state_.wanted ? state_.wanted(static_cast<int>(count)) : row_range{0, static_cast<int>(count)};
       filled = gather(base_.rows(), indices, count, static_cast<std::size_t>(wanted.begin), static_cast<std::size_t>(wanted.end),
@@ -163,8 +166,12 @@ class batch_maker {
       if (is_first) refuse_fewer_than_a_batch(filled);
       if (drops_remainder_) return {};
     }
-    return {
-        out.x(), {out.labels(), out.targets(), has_weight<rows> ? out.weights(batch_size_) : nullptr}, static_cast<int>(filled)};
+    if constexpr (named_source<rows>)
+      return out.batch(has_weight<rows> ? out.weights(batch_size_) : nullptr, static_cast<int>(filled));
+    else
+      return {out.x(),
+              {out.labels(), out.targets(), has_weight<rows> ? out.weights(batch_size_) : nullptr},
+              static_cast<int>(filled)};
   }
 
  protected:
@@ -180,7 +187,7 @@ class batch_maker {
   bool done() const { return state_.current.count == 0; }
 
  private:
-  [[gnu::cold]] samples<T> fill_indices(batch_buffer<T>& out) {
+  [[gnu::cold]] samples<T> fill_indices(memory& out) {
     const std::size_t count = std::min(batch_size_, look_ahead(batch_size_));
     if (count < batch_size_) {
       if (state_.taken == 0) refuse_fewer_than_a_batch(count);
@@ -197,7 +204,7 @@ class batch_maker {
   struct state : position<V> {
     strata::detail::grown_array<sample_index> indices;  // of a batch and of the next few samples
     std::size_t known = 0;                              // how many of them have been read
-    batch_buffer<T> buffer;
+    memory buffer;
     samples<T> current;
     bool begun = false, by_index = false, wants_indices = false;
     int epoch = 0;
@@ -244,7 +251,7 @@ class batch_maker {
 }  // namespace detail
 
 /// Batches of N samples. Only its type differs from the view whose size is known at run time only.
-template <sample_view V, int N, std::floating_point T, bool DropRemainder>
+template <element_view V, int N, std::floating_point T, bool DropRemainder>
 class batch_view : public batch_view<V, 0, T, DropRemainder> {
  public:
   using of_any_batch_size = batch_view<V, 0, T, DropRemainder>;
@@ -256,19 +263,16 @@ class batch_view : public batch_view<V, 0, T, DropRemainder> {
 };
 
 /// Batches whose size is known at run time only.
-template <sample_view V, std::floating_point T, bool DropRemainder>
+template <element_view V, std::floating_point T, bool DropRemainder>
 class batch_view<V, 0, T, DropRemainder> : public detail::single_pass<batch_view<V, 0, T, DropRemainder>>,
                                            public detail::batch_extent<0>,
+                                           public detail::form_of_batches<rows_t<V>>,
                                            public detail::batch_maker<V, T> {
-  using rows = rows_t<V>;
   using maker = detail::batch_maker<V, T>;
   friend detail::single_pass<batch_view>;
 
  public:
   using value_type = samples<T>;
-  static constexpr shape sample_shape = rows::sample_shape;
-  static constexpr label_kind labels = rows::labels;
-  static constexpr shape target_shape = rows::target_shape;
 
   /// Throws strata::error if n is below 1 or the view has fewer samples than a batch (if it has no size: at the first batch).
   batch_view(V base, int n) : batch_view(std::move(base), n, "()") {}
@@ -309,7 +313,7 @@ struct batch_fn {
 
   template <class V, class... Size>
   auto operator()(V view, Size... n) const {
-    constexpr bool holds_samples = sample_view<V>;
+    constexpr bool holds_samples = sample_view<V> || named_view<V>;
     constexpr bool sets_epoch = !is_index_view<V> || sets_epoch_of_view<V>;
     constexpr bool has_properties = !is_index_view<V> || has_view_properties<V>;
     constexpr bool tells_rows = !is_index_view<V> || has_rows_of_view<V>;

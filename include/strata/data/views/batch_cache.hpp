@@ -97,15 +97,15 @@ class batch_cache_view : public detail::batch_stage<batch_cache_view<B>, B> {
   }
   void make_one() {
     own_.is_reading = false;  // set again when it has succeeded
-    auto& buffer = memory_->buffers.emplace_back();
-    value_type batch = this->next_of_base(buffer);
+    auto& own = memory_->buffers.emplace_back();
+    value_type batch = this->next_of_base(own);
     own_.is_reading = true;
     memory_->complete = batch.count == 0;
     if (memory_->complete) {
       memory_->buffers.pop_back();
       return first_->set(memory_);
     }
-    if (batch.x() != buffer.x()) batch = detail::copy_batch<B>(batch, buffer, batch_size_of(this->base_));
+    if (!own.holds(batch)) batch = detail::copy_batch<B>(batch, own, batch_size_of(this->base_));
     memory_->batches.push_back(batch);
   }
 

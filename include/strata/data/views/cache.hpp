@@ -52,7 +52,7 @@ struct cache_options {
 namespace detail {
 /// The layout of a stored sample: x and target in a type that can represent both, and a label. Each begins at a multiple of its
 /// alignment if the sample does, and samples lie one after another.
-template <row_source Base>
+template <class Base>
 struct kept_sample {
   using value_type = shown_value_t<Base>;
   static constexpr std::size_t x_size{Base::sample_shape.size()}, target_size{Base::target_shape.size()};
@@ -67,6 +67,36 @@ struct kept_sample {
     return {x, reinterpret_cast<std::int32_t*>(at + label_at), x + x_size};
   }
 };
+template <named_source Base>
+struct kept_sample<Base> : named_layout<typename Base::named> {};
+
+/// Compares with a tolerance: floating-point values differ in their last bits between compilers, options and processors.
+template <class U>
+bool nearly_same(const U* a, const U* b, std::size_t count) {
+  if (std::memcmp(a, b, count * sizeof(U)) == 0) return true;
+  if constexpr (std::floating_point<U>) {
+    const auto size_of = [](U v) { return v < 0 ? -v : v; };
+    const auto near = [&](U v, U w) {
+      if (!strata::detail::is_finite(v) || !strata::detail::is_finite(w))  // nan is neither positive nor negative
+        return !strata::detail::is_finite(v) && !strata::detail::is_finite(w) && (v > 0) == (w > 0) && (v < 0) == (w < 0);
+      return size_of(v - w) <= U(1e-4) * std::max(size_of(v), size_of(w)) + U(1e-6);
+    };
+    return std::equal(a, a + count, b, near);
+  }
+  return false;
+}
+/// "float32", "uint8".
+template <class U>
+std::string name_of_number() {
+  constexpr const char* kind = std::floating_point<U> ? "float" : std::signed_integral<U> ? "int" : "uint";
+  return strata::detail::text_of({kind, 8 * sizeof(U)});
+}
+
+/// Whether a device can read samples that are stored as kept_sample.
+template <class Base>
+concept keeps_numbers = row_source<Base> && storable_number<shown_value_t<Base>>;
+template <class Base>
+concept keeps_labels = row_source<Base> && Base::labels == label_kind::sparse;
 
 /// Base of rows that store samples as kept_sample.
 template <class Base>
@@ -97,21 +127,15 @@ class kept_rows {
     std::memcpy(&label, at + kept::label_at, sizeof label);
     return label;
   }
-  /// Compares with a tolerance: floating-point values differ in their last bits between compilers, options and processors.
   static bool same(const std::byte* a, const std::byte* b) {
-    constexpr std::size_t count = kept::x_size + kept::target_size;
     if (labels == label_kind::sparse && label_at(a) != label_at(b)) return false;
-    if (std::memcmp(a, b, count * sizeof(value_type)) == 0) return true;
-    if constexpr (std::floating_point<value_type>) {
-      const auto size_of = [](value_type v) { return v < 0 ? -v : v; };
-      const auto near = [&](value_type v, value_type w) {
-        if (!strata::detail::is_finite(v) || !strata::detail::is_finite(w))  // nan is neither positive nor negative
-          return !strata::detail::is_finite(v) && !strata::detail::is_finite(w) && (v > 0) == (w > 0) && (v < 0) == (w < 0);
-        return size_of(v - w) <= value_type(1e-4) * std::max(size_of(v), size_of(w)) + value_type(1e-6);
-      };
-      return std::equal(x(a), x(a) + count, x(b), near);
-    }
-    return false;
+    return nearly_same(x(a), x(b), kept::x_size + kept::target_size);
+  }
+  /// What a sample is, for the header of a file.
+  static std::string form() {
+    return strata::detail::text_of(
+        {name_of_number<value_type>(), " ", strata::detail::shape_text(sample_shape), kept::sparse ? " with labels" : "",
+         labels == label_kind::dense ? " with targets " + strata::detail::shape_text(target_shape) : ""});
   }
   template <class T, class Then>
   static void copy(const std::byte* at, sample_place<T> to, Then then) {
@@ -122,9 +146,35 @@ class kept_rows {
       for (std::size_t k = 0; k < kept::target_size; ++k) to.target[k] = static_cast<T>(from[kept::x_size + k]);
   }
 };
+template <named_source Base>
+class kept_rows<Base> : public named_form<typename Base::named> {
+  using kept = kept_sample<Base>;
+
+ protected:
+  static bool same(const std::byte* a, const std::byte* b) {
+    bool all = true;
+    kept::each([&]<class U>(std::type_identity<U>, std::size_t at, shape extents, std::string_view) {
+      all = all && nearly_same(reinterpret_cast<const U*>(a + at), reinterpret_cast<const U*>(b + at),
+                               static_cast<std::size_t>(extents.size()));
+    });
+    return all;
+  }
+  static std::string form() {
+    std::string text;
+    kept::each([&]<class U>(std::type_identity<U>, std::size_t, shape extents, std::string_view name) {
+      text += strata::detail::text_of({text.empty() ? "" : ", ", name, " "});
+      text += extents.rank() == 0 ? "label" : name_of_number<U>() + " " + strata::detail::shape_text(extents);
+    });
+    return text;
+  }
+  template <class Place>
+  static void copy(const std::byte* at, const Place& to, std::identity) {
+    kept::copy(at, to);
+  }
+};
 
 /// Samples of a known number of rows: each is stored when it is read for the first time.
-template <row_source Base>
+template <class Base>
 class remembered_rows : public kept_rows<Base>, public rows_around<Base> {
   using kept = kept_sample<Base>;
   using rows = kept_rows<Base>;
@@ -133,8 +183,8 @@ class remembered_rows : public kept_rows<Base>, public rows_around<Base> {
   explicit remembered_rows(Base base)
       : rows_around<Base>(std::move(base)), memory_(std::make_shared<memory>(this->base_.size())) {}
 
-  template <class T, class Then>
-  void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {
+  template <class Place, class Then>
+  void write(sample_index i, sample_index ahead, const Place& to, Then then) const {
     std::atomic<state>& known = memory_->states[i.row];
     std::byte* const at = memory_->bytes.get() + i.row * kept::bytes;
     state now = known.load(std::memory_order_acquire);
@@ -160,7 +210,7 @@ class remembered_rows : public kept_rows<Base>, public rows_around<Base> {
   }
   /// The stored samples, once all rows have been read.
   std::optional<stored_samples> stored() const
-    requires storable_number<typename rows::value_type>
+    requires keeps_numbers<Base>
   {
     for (const auto& each : memory_->states)
       if (each.load(std::memory_order_acquire) != state::known) return {};
@@ -181,14 +231,13 @@ class remembered_rows : public kept_rows<Base>, public rows_around<Base> {
 };
 
 /// Samples in a file that save() has written.
-template <row_source Base>
+template <class Base>
 class cached_file_rows : public kept_rows<Base> {
   using kept = kept_sample<Base>;
   using rows = kept_rows<Base>;
 
  public:
   static constexpr row_properties properties{};
-  using typename rows::value_type;
 
   /// Throws strata::error, naming the file, if it cannot be read, holds other samples, or is damaged.
   cached_file_rows(const std::filesystem::path& path, const std::string& order, cache_options options)
@@ -228,19 +277,23 @@ class cached_file_rows : public kept_rows<Base> {
 
   std::size_t size() const { return size_; }
   std::uint64_t checksum() const { return checksum_; }
-  template <class T, class Then>
-  void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {
+  template <class Place, class Then>
+  void write(sample_index i, sample_index ahead, const Place& to, Then then) const {
     __builtin_prefetch(at(ahead));
     rows::copy(at(i), to, then);
   }
   std::int32_t label(sample_index i) const
-    requires(rows::labels == label_kind::sparse)
+    requires keeps_labels<Base>
   {
     return rows::label_at(at(i));
   }
-  const value_type* direct(sample_index i) const { return rows::x(at(i)); }
+  auto direct(sample_index i) const
+    requires row_source<Base>
+  {
+    return rows::x(at(i));
+  }
   std::optional<stored_samples> stored() const
-    requires storable_number<value_type>
+    requires keeps_numbers<Base>
   {
     return rows::stored_at(at({}), size_);
   }
@@ -335,12 +388,7 @@ class cached_file_rows : public kept_rows<Base> {
   };
   static constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
   static std::string header(const std::string& order) {
-    constexpr const char* kind = std::floating_point<value_type> ? "float" : std::signed_integral<value_type> ? "int" : "uint";
-    return strata::detail::text_of(
-        {format, kind, 8 * sizeof(value_type), " ", strata::detail::shape_text(rows::sample_shape),
-         kept::sparse ? " with labels" : "",
-         rows::labels == label_kind::dense ? " with targets " + strata::detail::shape_text(rows::target_shape) : "", " of ",
-         order, "\n"});
+    return strata::detail::text_of({format, rows::form(), " of ", order, "\n"});
   }
   const std::byte* at(sample_index i) const { return file_->bytes().data() + first_ + i.row * kept::bytes; }
 
@@ -451,7 +499,8 @@ struct cache_fn {
     } else if constexpr (batches<V>) {
       return batch_cache_view<V>(std::move(view));
     } else {
-      constexpr bool keeps_rows = sample_view<V> && sized<rows_t<V>>, keeps_weights = keeps_rows || has_no_weights<V>;
+      constexpr bool keeps_rows = (sample_view<V> || named_view<V>) && sized<rows_t<V>>,
+                     keeps_weights = keeps_rows || has_no_weights<V>;
       static_assert(keeps_weights, "data::cache of a stream would lose the weights: put data::sample_weight after it");
       if constexpr (keeps_rows)
         return with_rows<remembered_rows<rows_t<V>>>(std::move(view));
@@ -462,12 +511,12 @@ struct cache_fn {
   template <std::ranges::range V>
   auto operator()(V view, const std::filesystem::path& path, cache_options options = {}) const {
     if constexpr (fits<V>()) {
-      constexpr bool right_view = is_sample_view<V>;
+      constexpr bool right_view = is_sample_view<V> || has_names<V>;
       static_assert(right_view,
                     "a cache file holds samples: put data::cache(path) before batch, and after a data::map that makes them");
       constexpr bool keeps_weights = has_no_weights<V>;
       static_assert(keeps_weights, "a cache file holds no weights: put data::sample_weight after data::cache(path)");
-      if constexpr (sample_view<V> && keeps_weights) {
+      if constexpr (right_view && keeps_weights) {
         using rows = cached_file_rows<rows_t<V>>;
         const std::string order = order_of(view);
         const bool is_there = std::filesystem::exists(path);

@@ -85,6 +85,8 @@ class joined_indices : public two_row_sources<RowsA, RowsB> {
 template <class A, class B>
 inline constexpr bool same_elements = std::same_as<element_t<A>, element_t<B>> && element_source<A> && element_source<B>;
 template <class A, class B>
+concept same_names = named_source<A> && named_source<B> && std::same_as<typename A::named, typename B::named>;
+template <class A, class B>
 concept same_samples = row_source<A> && row_source<B> && A::sample_shape == B::sample_shape && A::labels == B::labels &&
                        A::target_shape == B::target_shape;
 
@@ -147,6 +149,18 @@ class joined_samples : public Base {
   }
 };
 
+template <class Base>
+class joined_names : public Base, public named_form<typename Base::rows_a::named> {
+ public:
+  using Base::Base;
+
+  template <class Place>
+  void write(sample_index i, sample_index ahead, const Place& to, std::identity then) const {
+    const bool same_view = this->is_of_b(i) == this->is_of_b(ahead);
+    this->with(i, [&](const auto& rows, sample_index n) { rows.write(n, same_view ? this->index_in_view(ahead) : n, to, then); });
+  }
+};
+
 template <class Indices, class A = typename Indices::rows_a, class B = typename Indices::rows_b>
 struct joined {
   using elements = std::conditional_t<same_elements<A, B>, joined_elements<Indices>, joined_common<Indices>>;
@@ -157,6 +171,11 @@ template <class Indices, class A, class B>
 struct joined<Indices, A, B> {
   using elements = std::conditional_t<same_elements<A, B>, joined_elements<Indices>, joined_common<Indices>>;
   using type = joined_samples<elements>;
+};
+template <class Indices, class A, class B>
+  requires same_names<A, B>
+struct joined<Indices, A, B> {
+  using type = joined_names<joined_common<Indices>>;
 };
 template <class Indices>
 using joined_rows = typename joined<Indices>::type;
@@ -221,10 +240,11 @@ struct concatenate_fn {
     constexpr bool views = element_view<A> && element_view<B>;
     static_assert(views, "data::concatenate takes two views of samples or elements: put it before batch");
     if constexpr (views) {
-      constexpr bool fit = same_samples<rows_t<A>, rows_t<B>> || same_elements<rows_t<A>, rows_t<B>>;
+      constexpr bool fit =
+          same_samples<rows_t<A>, rows_t<B>> || same_elements<rows_t<A>, rows_t<B>> || same_names<rows_t<A>, rows_t<B>>;
       static_assert(fit,
                     "data::concatenate takes two views whose samples have one shape, one kind of labels and one target "
-                    "shape, or whose elements have one type");
+                    "shape, whose samples have the same names and types, or whose elements have one type");
       if constexpr (fit && addressable<A> && addressable<B>)
         return indexed_view("concatenate", joined_rows<joined_places<A, B>>(std::move(a), std::move(b)));
       else if constexpr (fit)

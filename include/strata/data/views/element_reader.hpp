@@ -6,6 +6,7 @@
 #include <strata/data/core/element.hpp>
 #include <strata/data/core/index_stage.hpp>
 #include <strata/data/core/left_out.hpp>
+#include <strata/data/core/named_sample.hpp>
 #include <strata/data/core/sample.hpp>
 #include <utility>
 
@@ -28,6 +29,10 @@ void keep(const tensor<U, S>& from, stored_tensor<T, S>& to) {
 template <class X, class Y, class A, class B>
 void keep(const sample<A, B>& from, sample<X, Y>& to) {
   detail::keep(from.x, to.x), detail::keep(from.y, to.y);
+}
+template <class... Node, class... A, class... X>
+void keep(const named_sample<column<Node, A>...>& from, named_sample<column<Node, X>...>& to) {
+  (detail::keep(data::get<Node>(from), static_cast<column<Node, X>&>(to).values), ...);
 }
 template <class X, class Y, class A, class B>
 void keep(const std::pair<A, B>& from, std::pair<X, Y>& to) {

@@ -29,8 +29,8 @@ class samples_without_errors : public samples_around<Base> {
   samples_without_errors(Base base, std::shared_ptr<damage_report> report)
       : samples_around<Base>(std::move(base)), report_(std::move(report)) {}
 
-  template <class T, class Then>
-  void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {
+  template <class Place, class Then>
+  void write(sample_index i, sample_index ahead, const Place& to, Then then) const {
     STRATA_TRY { this->base_.write(i, ahead, to, then); }
     STRATA_CATCH(const left_out& failure) { STRATA_THROW_AGAIN; }
     STRATA_CATCH(const error& why) { throw_exception(left_out(why, report_)); }

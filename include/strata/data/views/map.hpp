@@ -122,6 +122,9 @@ struct map_fn {
         static_assert(returns_one, "the function of data::map returns a sample or an element, but this one returns nothing");
         if constexpr (returns_one) return with_rows<mapped_rows<rows_t<V>, F>>(std::move(view), std::move(f), p);
       }
+    } else if constexpr (strata::detail::has_columns<V>) {
+      constexpr bool has_no_names = !strata::detail::has_columns<V>;
+      static_assert(has_no_names, "data::map changes samples with names one by one: put it before batch");
     } else if constexpr (batches<V>) {
       constexpr bool fits = std::is_invocable_v<const F&, mutable_batch_of<V>&>;
       static_assert(fits, "the function of data::map after data::batch takes a data::mutable_batch; it is called as const");

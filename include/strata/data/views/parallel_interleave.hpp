@@ -17,6 +17,7 @@
 #include <strata/data/core/function.hpp>
 #include <strata/data/core/index_stage.hpp>
 #include <strata/data/core/left_out.hpp>
+#include <strata/data/core/named_sample.hpp>
 #include <strata/data/core/parallel.hpp>
 #include <strata/data/core/sample.hpp>
 #include <strata/data/views/element_reader.hpp>
@@ -43,6 +44,12 @@ struct show<tensor<T, S>> {
 template <class X, class Y>
 struct show<sample<X, Y>> {
   static sample<X, Y> again(const stored_t<sample<X, Y>>& kept) { return {show<X>::again(kept.x), show<Y>::again(kept.y)}; }
+};
+template <class... Node, class... V>
+struct show<named_sample<column<Node, V>...>> {
+  static named_sample<column<Node, V>...> again(const stored_t<named_sample<column<Node, V>...>>& kept) {
+    return {{show<V>::again(data::get<Node>(kept))}...};
+  }
 };
 template <class X, class Y>
 struct show<std::pair<X, Y>> {

@@ -14,7 +14,6 @@
 #include <strata/base/standard_ranges.hpp>
 #include <strata/base/standard_thread.hpp>
 #include <strata/concepts/batch_source.hpp>
-#include <strata/data/core/batch_buffer.hpp>
 #include <strata/data/core/batch_extent.hpp>
 #include <strata/data/core/batch_stage.hpp>
 #include <strata/data/core/closure.hpp>
@@ -45,15 +44,14 @@ struct no_copy_of_source {
 /// longer ring evens out its batches. A thread that is too slow never fills the ring, so the ring keeps its size.
 template <std::ranges::view V>
   requires batch_source<V>
-class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detail::batch_extent_of<V> {
+class prefetch_view : public detail::single_pass<prefetch_view<V>>,
+                      public detail::batch_extent_of<V>,
+                      public detail::form_of_batches<V> {
   friend detail::single_pass<prefetch_view>;
   static constexpr bool copies_source = std::copyable<V>;
 
  public:
   using value_type = typename V::value_type;
-  static constexpr shape sample_shape = V::sample_shape;
-  static constexpr label_kind labels = V::labels;
-  static constexpr shape target_shape = V::target_shape;
 
   prefetch_view(V base, std::size_t buffer_size) : prefetch_view(std::move(base), {buffer_size, buffer_size}) {}
   prefetch_view(V base, autotune_t) : prefetch_view(std::move(base), {2, most_ahead(batch_size_of(base))}) {}
@@ -126,8 +124,8 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
   using T = typename value_type::value_type;
   static constexpr std::size_t memory_of_autotune = std::size_t{256} << 20;
   static constexpr std::size_t most_ahead(int batch_size) {
-    constexpr std::size_t values_of_sample{sample_shape.size() + (labels == label_kind::dense ? target_shape.size() : 0)};
-    return std::clamp<std::size_t>(memory_of_autotune / (std::size_t(batch_size) * values_of_sample * sizeof(T)), 2, 256);
+    return std::clamp<std::size_t>(memory_of_autotune / (std::size_t(batch_size) * detail::numbers_of_sample<V> * sizeof(T)), 2,
+                                   256);
   }
 
   prefetch_view(V base, detail::prefetch_depth depth)
@@ -142,7 +140,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>, public detai
     bool by_index = false;
   };
   struct slot {
-    detail::batch_buffer<T> buffer;
+    detail::buffer_of<V> buffer;
     samples<T> batch;  // of count 0 at the end of a pass
     data_position where;
     std::exception_ptr failure;

@@ -25,17 +25,16 @@ namespace strata::data {
 
 namespace detail {
 /// Samples with weights, which `Self::weight(i)` returns. Base writes the samples.
-template <row_source Base>
+template <class Base>
 class samples_with_weights : public samples_around<Base> {
  public:
   static constexpr row_properties properties = Base::properties;
-  using value_type = typename Base::value_type;
 
-  template <class T, class Then>
-  void write(sample_index i, sample_index ahead, sample_place<T> to, Then then) const {
+  template <class Place, class Then>
+  void write(sample_index i, sample_index ahead, const Place& to, Then then) const {
     this->base_.write(i, ahead, to, then);
   }
-  const value_type* direct(sample_index i) const
+  auto direct(sample_index i) const
     requires has_direct<Base>
   {
     return this->base_.direct(i);
@@ -46,7 +45,7 @@ class samples_with_weights : public samples_around<Base> {
 };
 
 /// Weights from an array, one for each row.
-template <row_source Base, class W>
+template <class Base, class W>
 class listed_weights : public samples_with_weights<Base> {
  public:
   listed_weights(Base base, array<W, shape{1}> weights)
@@ -64,7 +63,7 @@ class listed_weights : public samples_with_weights<Base> {
 };
 
 /// Weights that a function of the user computes.
-template <row_source Base, class F>
+template <class Base, class F>
 class computed_weights : public samples_with_weights<Base> {
  public:
   static constexpr row_properties properties = around(Base::properties);  // which calls a function of the user
@@ -114,9 +113,9 @@ struct given_weights<V, Weights> {
 struct sample_weight_fn {
   template <std::ranges::range V, class Weights>
   auto operator()(V view, Weights weights) const {
-    constexpr bool right_view = is_sample_view<V>;
+    constexpr bool right_view = is_sample_view<V> || has_names<V>;
     static_assert(right_view, "data::sample_weight takes a view of samples: put it before batch");
-    if constexpr (sample_view<V>) {
+    if constexpr (right_view) {
       using given = given_weights<V, Weights>;
       constexpr bool fits = given::are_numbers || given::are_computed, has_none = has_no_weights<V>;
       static_assert(

@@ -98,9 +98,9 @@ struct window_fn {
 
   template <std::ranges::range V>
   auto operator()(V view, window_options options = {}) const {
-    constexpr bool has_samples = sample_view<V>;
+    constexpr bool has_samples = is_sample_view<V> || names_refused<V>::value;
     static_assert(has_samples, "data::window takes a view of samples: put it before batch, and after the map that makes samples");
-    if constexpr (has_samples) {
+    if constexpr (sample_view<V>) {
       constexpr bool flat_enough = rows_t<V>::sample_shape.rank() < 4, by_place = addressable<V>;
       static_assert(flat_enough, "data::window makes samples of shape (Size, S...), which has at most four extents");
       static_assert(by_place,

@@ -65,22 +65,14 @@ class zipped_pool : public two_row_sources<RowsA, RowsB> {
 };
 
 template <class Indices>
-class zipped_elements : public Indices {
+class zipped_common : public Indices {
   using rows_a = typename Indices::rows_a;
   using rows_b = typename Indices::rows_b;
 
  public:
   using Indices::Indices;
-  using element = element_pair<element_t<rows_a>, element_t<rows_b>>;
   static constexpr row_properties properties = both(rows_a::properties, rows_b::properties);
 
-  template <class F>
-  decltype(auto) visit(sample_index i, F&& f) const {
-    const two_indices n = this->indices(i);
-    return detail::visit(this->a(), n.a, [&](const element_t<rows_a>& a) -> decltype(auto) {
-      return detail::visit(this->b(), n.b, [&](const element_t<rows_b>& b) -> decltype(auto) { return f(element{a, b}); });
-    });
-  }
   std::size_t ordinal(sample_index i) const { return detail::ordinal(this->a(), this->indices(i).a); }
   std::string describe(sample_index i) const { return detail::describe(this->a(), this->indices(i).a); }
   int parallelism() const { return more_threads(detail::parallelism(this->a()), detail::parallelism(this->b())); }
@@ -92,6 +84,24 @@ class zipped_elements : public Indices {
       return this->a().weight(n.a);
     else
       return this->b().weight(n.b);
+  }
+};
+
+template <class Indices>
+class zipped_elements : public zipped_common<Indices> {
+  using rows_a = typename Indices::rows_a;
+  using rows_b = typename Indices::rows_b;
+
+ public:
+  using zipped_common<Indices>::zipped_common;
+  using element = element_pair<element_t<rows_a>, element_t<rows_b>>;
+
+  template <class F>
+  decltype(auto) visit(sample_index i, F&& f) const {
+    const two_indices n = this->indices(i);
+    return detail::visit(this->a(), n.a, [&](const element_t<rows_a>& a) -> decltype(auto) {
+      return detail::visit(this->b(), n.b, [&](const element_t<rows_b>& b) -> decltype(auto) { return f(element{a, b}); });
+    });
   }
 };
 
@@ -120,13 +130,43 @@ class zipped_samples : public zipped_elements<Indices> {
   }
 };
 
+/// Samples with the names of both.
+template <class A, class B>
+struct both_names;
+template <class... A, class... B>
+struct both_names<named_sample<A...>, named_sample<B...>> {
+  using type = named_sample<A..., B...>;
+};
+template <class Indices>
+class zipped_names
+    : public zipped_common<Indices>,
+      public named_form<typename both_names<typename Indices::rows_a::named, typename Indices::rows_b::named>::type> {
+ public:
+  using zipped_common<Indices>::zipped_common;
+
+  template <class Place>
+  void write(sample_index i, sample_index ahead, const Place& to, std::identity then) const {
+    const two_indices n = this->indices(i), coming = this->indices(ahead);
+    this->a().write(n.a, coming.a, to, then);
+    this->b().write(n.b, coming.b, to, then);
+  }
+};
+
 /// Whether A has x without labels, and B labels or targets.
 template <class Indices, class A = typename Indices::rows_a, class B = typename Indices::rows_b>
 inline constexpr bool zips_to_samples =
     row_source<A> && sample_like<std::pair<element_t<A>, element_t<B>>> && (std::integral<element_t<B>> || row_source<B>);
 
+template <class Indices, class A = typename Indices::rows_a, class B = typename Indices::rows_b>
+struct zipped {
+  using type = std::conditional_t<zips_to_samples<Indices>, zipped_samples<Indices>, zipped_elements<Indices>>;
+};
+template <class Indices, named_source A, named_source B>
+struct zipped<Indices, A, B> {
+  using type = zipped_names<Indices>;
+};
 template <class Indices>
-using zipped_rows = std::conditional_t<zips_to_samples<Indices>, zipped_samples<Indices>, zipped_elements<Indices>>;
+using zipped_rows = typename zipped<Indices>::type;
 }  // namespace detail
 
 /// Two views, of which at least one is an input range. Sized if both are.
@@ -175,14 +215,24 @@ class zip_view : public detail::stage_over_two<zip_view<A, B>, A, B, Rows> {
 };
 
 namespace detail {
+template <class A, class B>
+inline constexpr bool zips_distinct_names = true;
+template <class... A, class... B>
+inline constexpr bool zips_distinct_names<type_list<A...>, type_list<B...>> =
+    are_distinct<typename A::node..., typename B::node...>;
+template <named_view A, named_view B>
+inline constexpr bool zips_distinct_names<A, B> = zips_distinct_names<typename rows_t<A>::columns, typename rows_t<B>::columns>;
+
 struct zip_fn {
   template <std::ranges::range A, std::ranges::range B>
   auto operator()(A a, B b) const {
     constexpr bool views = element_view<A> && element_view<B>;
     static_assert(views, "data::zip takes two views of samples or elements: put it before batch");
+    constexpr bool distinct = zips_distinct_names<A, B>;
+    static_assert(distinct, "data::zip: both views have a column of the same node");
     constexpr bool one_weight = has_no_weights<A> || has_no_weights<B>;
     static_assert(one_weight, "data::zip: both views have weights of samples, and a pair has one");
-    if constexpr (!one_weight)
+    if constexpr (!one_weight || !distinct)
       return;
     else if constexpr (views && addressable<A> && addressable<B>)
       return indexed_view("zip", zipped_rows<zipped_places<A, B>>(std::move(a), std::move(b)));
@@ -193,7 +243,8 @@ struct zip_fn {
 }  // namespace detail
 
 /// `zip(images, labels)`: pairs of an element of each, until one view ends. If `images` has x without labels, and `labels` has
-/// integers or numbers, the pairs are samples, which can be batched; otherwise they are elements std::pair, for a map. The pair
+/// integers or numbers, the pairs are samples, which can be batched; samples with names give samples with the names of both;
+/// otherwise they are elements std::pair, for a map. The pair
 /// refers to elements that are not trivially copyable. Errors name the element of the first view.
 /// Random access if both views have it; otherwise an input range; sized if both are. Throws strata::error if the views are
 /// shared among different numbers of workers.
