@@ -1,11 +1,11 @@
-# The targets of strata, in a project that embeds it and where it was installed. Expects
+# The targets of strata, in a project that embeds it and in an installation. Expects
 #   strata_INCLUDE_DIR   the folder with strata/strata.hpp
-#   strata_PROCESSOR     what programs are compiled for, after -march=, or nothing
+#   strata_PROCESSOR     the processor that programs are compiled for, after -march=, or nothing
 #   strata_LIBRARY       a library of the compiled mode that was built before, or nothing
 include_guard(GLOBAL)
 
-# strata::strata: strata.hpp, data.hpp and whatever needs no further library. Compressed data sets need zlib, weights files
-# nlohmann_json and parameter_views.hpp Boost.Hana: they are used where they are.
+# strata::strata: strata.hpp, data.hpp and all headers that need no further library. Compressed data sets need zlib, weights files
+# nlohmann_json and parameter_views.hpp Boost.Hana, which are used if they are found.
 find_package(Threads REQUIRED)
 find_package(ZLIB QUIET)
 find_package(nlohmann_json QUIET)
@@ -25,7 +25,7 @@ if(strata_PROCESSOR)
     "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-march=${strata_PROCESSOR}>")
 endif()
 
-# strata::compiled: the same, with what does not depend on a network in a library (STRATA_COMPILED).
+# strata::compiled: the same, with a library of all code that does not depend on a network (STRATA_COMPILED).
 if(EXISTS "${strata_LIBRARY}")
   add_library(strata::compiled STATIC IMPORTED GLOBAL)
   set_target_properties(strata::compiled PROPERTIES IMPORTED_LOCATION "${strata_LIBRARY}")
@@ -42,15 +42,15 @@ else()
   add_library(strata::compiled ALIAS strata_compiled)
 endif()
 
-# strata_precompile(TARGET): its files compile in less than half the time. It is linked with strata::compiled, and strata.hpp is compiled
-# once for all of them.
+# strata_precompile(TARGET): compiles its files in less than half the time. The target is linked with strata::compiled, and strata.hpp is
+# compiled once for all of them.
 function(strata_precompile target)
   target_link_libraries(${target} PRIVATE strata::compiled)
   target_precompile_headers(${target} PRIVATE <strata/strata.hpp>)
 endfunction()
 
-# strata_part(NAME LACKS [TARGET...]): a target for headers that need more than strata::strata. LACKS says what is missing on this
-# machine, or is empty; a program that links the target then reads it in an error of CMake's.
+# strata_part(NAME LACKS [TARGET...]): a target for headers that need more than strata::strata. LACKS names what is missing on this
+# machine, or is empty; linking a program with the target then causes an error of CMake with that text.
 function(strata_part name lacks)
   add_library(strata::${name} INTERFACE IMPORTED GLOBAL)
   target_link_libraries(strata::${name} INTERFACE strata::strata ${ARGN})
@@ -59,8 +59,8 @@ function(strata_part name lacks)
   endif()
 endfunction()
 
-# strata::workers: several processes. pkg-config is asked twice: pkg_check_modules asks some twenty times, which takes half a minute
-# with the libraries behind gRPC.
+# strata::workers: several processes. pkg-config is called twice, because pkg_check_modules calls it some twenty times, which takes half
+# a minute with the libraries behind gRPC.
 find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND AND NOT strata_GRPC_LIBS)
   set(strata_path "$ENV{PKG_CONFIG_PATH}")
@@ -104,7 +104,7 @@ else()
   strata_part(cuda the_CUDA_Toolkit)
 endif()
 
-# strata::emulated_cuda: GPUs that a program emulates, for tests.
+# strata::emulated_cuda: emulated GPUs, for tests.
 find_library(strata_BOOST_CONTEXT boost_context)
 mark_as_advanced(strata_BOOST_CONTEXT)
 if(strata_BOOST_CONTEXT)

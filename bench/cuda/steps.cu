@@ -1,6 +1,6 @@
-// steps [--leaves N,...] [--no-graphs] [PART_OF_A_LINE]: prints microseconds per training step on a GPU, in lines "network batch mode
-// microseconds", for the networks of torch_steps.py. Products are in TensorFloat-32, as those of PyTorch there, or in bfloat16 where
-// the name contains it.
+// steps [--leaves N,...] [--no-graphs] [PART_OF_A_LINE]: prints microseconds per training step on a GPU, in lines "network batch
+// mode microseconds", for the networks of torch_steps.py. Products are in TensorFloat-32, as those of PyTorch there, or in
+// bfloat16 where the name contains it.
 // Modes: "strata", fit on a data set that stays on the device; "strata,one_leaf", the same with the largest products; and
 // "strata,from_host", train_step on a batch of the host, which is copied in each step. With --leaves, one mode for each number of
 // leaves instead. With --no-graphs kernels are launched one by one, as a profiler needs it.

@@ -1,5 +1,5 @@
 """Microseconds per training step of PyTorch on a GPU, a line "network batch mode microseconds" each: with a CUDA graph, eager, and
-by torch.compile, which takes longest to begin; "bf16" in a name means autocast to bfloat16. steps.cu has the same networks."""
+by torch.compile, which takes longest to start; "bf16" in a name means autocast to bfloat16. steps.cu has the same networks."""
 import time
 
 import torch

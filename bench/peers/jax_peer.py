@@ -1,4 +1,4 @@
-"""JAX on the CPU: one jitted step per batch, parameters and optimizer state donated.   Threads: as the affinity says."""
+"""JAX on the CPU: one jitted step per batch, parameters and optimizer state donated.   Threads: one per core of the affinity."""
 import functools
 
 import jax
@@ -34,7 +34,7 @@ def initial(network) -> list:
 
 
 def max_pool(x, window):
-    """Reshape and max: three times as fast here as reduce_window, whose gradient is a select_and_scatter."""
+    """Max pooling by reshape and max: three times as fast here as reduce_window, whose gradient is a select_and_scatter."""
     n, h, w, c = x.shape
     x = x[:, : h // window * window, : w // window * window]
     return x.reshape(n, h // window, window, w // window, window, c).max((2, 4))

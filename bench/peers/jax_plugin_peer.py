@@ -11,7 +11,7 @@ from serve import serve
 
 
 def fastest_step(model: str, batch: int, seconds: float) -> float:
-    """Microseconds of the processors."""
+    """The processor time of the fastest step, in microseconds."""
     network, optimizer, random = NETWORKS[model], optax.adam(1e-3), np.random.default_rng(1)
     parameters = initial(network)
     slots = optimizer.init(parameters)

@@ -63,7 +63,7 @@ def trained(name: str, batch: int):
 
 @functools.cache
 def trained_by_workers(name: str, batch: int):
-    """The same for the processes in TF_CONFIG. The batch is the global batch."""
+    """As trained(), for the processes of TF_CONFIG. The batch is the global batch."""
     with tf.distribute.MultiWorkerMirroredStrategy().scope():
         model = compiled(name)
     x = samples_of(NETWORKS[name].input, EPOCH)

@@ -1,4 +1,4 @@
-"""The networks of bench/networks/architectures.hpp, once for all peers: lists of layers that each peer builds in its own way."""
+"""The networks of bench/networks/architectures.hpp for all peers: lists of layers that each peer builds in its own way."""
 from dataclasses import dataclass
 
 

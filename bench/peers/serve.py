@@ -1,7 +1,7 @@
-"""What the peers share: they answer requests, one JSON object per line, and time as bench/networks.cpp does.
+"""Common parts of the peers: they serve requests, one JSON object per line, and measure time as bench/networks.cpp does.
 
 A request is {"model", "batch", "what", "seconds"}; `what` is predict, train (one step per call), fit (an epoch),
-input (by a "loader") or workers (an epoch, together with other processes that are asked for the same).
+input (by a "loader") or workers (an epoch, together with other processes that get the same request).
 """
 import gzip
 import json
@@ -12,7 +12,7 @@ from typing import Callable
 
 import numpy as np
 
-# Samples of an epoch; of an epoch shared by several processes; batches in memory for other measurements; warm-up batches.
+# Samples per epoch; per epoch of several processes; batches in memory for other measurements; warm-up batches.
 EPOCH, WORKERS_EPOCH, BATCHES, WARM_UP = 60_000, 12_800, 16, 20
 
 

@@ -28,7 +28,7 @@ class Sum(nn.Module):
 
 
 def build(layers: tuple, shape: tuple) -> tuple[nn.Sequential, tuple]:
-    """The module, and its output's shape; shapes are (height, width, channels) or (features)."""
+    """The module and its output shape; shapes are (height, width, channels) or (features)."""
     stack = nn.Sequential()
     for layer in layers:
         match layer:
@@ -110,7 +110,7 @@ def model_for_epochs(name: str, batch: int) -> Model:
 
 @functools.cache
 def model_of_worker(name: str, batch: int) -> Model:
-    """For the process group of RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Each process computes its share of a batch."""
+    """A model in the process group of RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. Each process computes its share of a batch."""
     distributed.init_process_group("gloo")
     model = Model(name, EPOCH)
     model.module = nn.parallel.DistributedDataParallel(model.module)
@@ -119,7 +119,7 @@ def model_of_worker(name: str, batch: int) -> Model:
 
 
 def standardized(images: torch.Tensor) -> torch.Tensor:
-    """As tf.image.per_image_standardization, for one image or several."""
+    """Standardizes one image or several, as tf.image.per_image_standardization does."""
     images = images.float()
     deviation, mean = torch.std_mean(images, (-3, -2, -1), correction=0, keepdim=True)
     return (images - mean) / deviation.clamp_min(1 / 28)
@@ -137,8 +137,8 @@ class Standardized(data.Dataset):
 
 
 def input_pipeline(model: str, loader: str, batch: int, seconds: float) -> float:
-    """Shuffled bytes as floats, in [0, 1] or standardized: by DataLoader as in the tutorials, with one worker per thread; by a DataLoader
-    that fetches whole batches; or by indexing tensors."""
+    """Samples per second of shuffled bytes as floats, in [0, 1] or standardized: by DataLoader as in the tutorials, with one worker per
+    thread; by a DataLoader that fetches whole batches; or by indexing tensors."""
     x, y = torch.randint(0, 256, (EPOCH, 1, 28, 28), dtype=torch.uint8), torch.ones(EPOCH, dtype=torch.long)
     scale = standardized if model == "standardized_28x28" else lambda images: images.float().mul_(1 / 255)
     dataset, in_batches = data.TensorDataset(x, y), scale

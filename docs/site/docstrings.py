@@ -1,5 +1,5 @@
-"""The public entities of a header with their docstrings, as Markdown. The headers have one layout (tests/format), so a line by
-line reading is enough: a comment of `///` lines stands right before what it describes."""
+"""The public entities of a header with their docstrings, as Markdown. All headers are formatted by tests/format, so they are parsed
+line by line: a comment of `///` lines directly precedes what it describes."""
 import html
 import re
 
@@ -18,7 +18,7 @@ def declaration(lines, at):
 
 
 def name_of(code):
-    """What a declaration names."""
+    """The name that a declaration introduces."""
     text = [line.strip() for line in code if not line.strip().startswith(("template", "requires"))]
     joined = re.sub(r"\[\[[^\]]*\]\] ?", "", " ".join(text))
     typed = re.match(r"(?:inline constexpr |inline |constexpr )?(?:struct|class|enum class|enum|concept|using|union) (?:alignas\(\w+\) )?(\w+)", joined)
@@ -43,7 +43,7 @@ def signature(code):
 
 
 def prose(lines):
-    """A docstring as HTML that keeps its lines: many have columns."""
+    """A docstring as HTML that keeps line breaks, because many docstrings have columns."""
     text = html.escape("\n".join(lines), quote=False)
     text = re.sub(r"`([^`]+)`", r"<code>\1</code>", text)
     text = re.sub(r"(https?://[^\s)]+[^\s).,:])", r'<a href="\1">\1</a>', text)
@@ -89,7 +89,7 @@ def is_only_data(body):
 
 
 def entities(text):
-    """(namespace, name, signature, docstring, [(signature, docstring) of members]) of what a user may name."""
+    """(namespace, name, signature, docstring, [(signature, docstring) of members]) of each public entity."""
     lines = text.split("\n")
     spaces, doc, i = [], [], 0
     while i < len(lines):
@@ -134,7 +134,7 @@ def entities(text):
 
 
 def page_of_header(name, text):
-    """A section of an API page; empty if the header has nothing for users."""
+    """A section of an API page; empty if the header has no public entities."""
     found = list(entities(text))
     if not found:
         return ""

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """nvcc compiles whole training programs for sm_80, sm_90 and sm_100, without a warning, and no kernel spills registers. Without a
-device the program says so in one line. The same with cuBLASLt and cuDNN where they are. Projects of Meson and CMake build a .cu file.
-Skipped where there is no nvcc."""
+device, the program prints one line. The same with cuBLASLt and cuDNN if they are installed. Projects of Meson and CMake build a .cu
+file. Skipped without nvcc."""
 import os
 import pathlib
 import re
@@ -17,7 +17,7 @@ nvcc = need_nvcc()
 
 
 def check_program(source, architectures, arguments, least_kernels, what):
-    """Compiles a program, looks at what nvcc and ptxas say, and runs it."""
+    """Compiles a program, checks the output of nvcc and ptxas, and runs it."""
     with tempfile.TemporaryDirectory() as folder:
         program = f"{folder}/program"
         command = [nvcc, "-std=c++20", "--expt-relaxed-constexpr", *[f"-gencode=arch=compute_{n},code=sm_{n}" for n in architectures],
@@ -31,7 +31,7 @@ def check_program(source, architectures, arguments, least_kernels, what):
         if done.returncode == 0:
             ran = subprocess.run([program], capture_output=True, text=True)
             if ran.stderr.startswith("gpu(0): this machine has no CUDA device"):
-                check(ran.returncode == 1 and ran.stdout == "", "without a device the program says so in one line", ran.stdout + ran.stderr)
+                check(ran.returncode == 1 and ran.stdout == "", "without a device the program prints one line", ran.stdout + ran.stderr)
             else:
                 check(ran.returncode == 0, "the program trains on the device of this machine", ran.stdout + ran.stderr)
 
@@ -43,7 +43,7 @@ for tests, least_kernels in (("kernels", 250), ("losses", 200)):
                    "-x", "cu", ROOT / f"tests/cuda/emulated/{tests}.cpp", "-o", f"{folder}/{tests}.ptx"]
         done = subprocess.run(command, capture_output=True, text=True)
         check(done.returncode == 0, f"nvcc compiles the tests of all {tests}", done.stdout + done.stderr)
-        # What nvcc makes of code that needs the address of an object of the host, without a warning.
+        # nvcc compiles code that needs the address of an object of the host to a trap, without a warning.
         entries = pathlib.Path(f"{folder}/{tests}.ptx").read_text().split(".entry ")[1:] if done.returncode == 0 else []
         traps = [entry.partition("(")[0] for entry in entries if re.search(r"^\s*trap;", entry, re.MULTILINE)]
         check(len(entries) > least_kernels and not traps, f"none of {len(entries)} kernels stops with a trap", "\n".join(traps))
@@ -62,7 +62,7 @@ if all(any((folder / header).is_file() for folder in headers) for header in ("cu
         check(ran.returncode == 0, "cuDNN has plans for every kind of convolution that it is given, for an H100", ran.stdout + ran.stderr)
 
 
-# What CUDA says of an error after which a process cannot use a device any more.
+# The phrase in CUDA's documentation of errors after which a process cannot use a device any more.
 toolkit = pathlib.Path(nvcc).resolve().parents[1] / "include/driver_types.h"
 described = re.findall(r"/\*\*((?:(?!\*/).)*)\*/\s*(cudaError\w+)\s*=", toolkit.read_text(), re.DOTALL)
 losses = {name for comment, name in described if "relaunched" in comment}
@@ -80,7 +80,7 @@ with tempfile.TemporaryDirectory() as folder:
           "files of nvcc and of another compiler do not link", done.stderr)
 
 def outcome(*commands, folder):
-    """The output of the last command, or None if one of them fails, with what it said."""
+    """The output of the last command, or None if one of them fails; and the output of all."""
     environment = os.environ | {"PATH": f"{pathlib.Path(nvcc).parent}:{os.environ['PATH']}", "CXX": "g++"}
     for command in commands:
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)

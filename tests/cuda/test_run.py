@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""tests/cuda/run without a device: stubs take the places of nvcc, nvidia-smi, compute-sanitizer and the programs. What it reports, and
-what is left of a run that is stopped."""
+"""tests/cuda/run without a device: stubs replace nvcc, nvidia-smi, compute-sanitizer and the programs. Checks its reports, and the
+results of a run that is stopped."""
 import json
 import os
 import pathlib
@@ -17,7 +17,7 @@ from packages import ROOT, check, finish_tests  # noqa: E402
 PASSES = "echo '[doctest] test cases: 3 | 3 passed | 0 failed'"
 STEPS = """i=0; while [ $i -lt 200 ]; do echo "a warning of which there are many $i" >&2; i=$((i + 1)); done
 echo "reference CNN b=64 strata 60.5"; echo "reference CNN b=64 strata,one_leaf 50.5"; echo "mlp 4096 x 4 bf16 b=8192 strata 5200.0" """
-# Copies the stub of a program, or fails if there is none. It writes down what it was called with.
+# Copies the stub of a program, or fails if there is none. It records its arguments.
 NVCC = """#!/bin/sh
 echo "$@" >> "$STUBS/compiled"
 for each; do case $each in *.cpp|*.cu) name=$(basename "$each"); name=${name%.*};; esac; [ "$last" = -o ] && to=$each; last=$each; done
@@ -32,7 +32,7 @@ exec "$1"
 
 
 class machine:
-    """A tree with tests/cuda/run, stubs of what it calls, and the headers of libraries."""
+    """A tree with tests/cuda/run, stubs of the programs that it calls, and the headers of libraries."""
 
     def __init__(self, folder, libraries=("cublasLt.h", "cudnn_graph.h", "nccl.h")):
         self.root, self.stubs, toolkit = (pathlib.Path(folder) / name for name in ("tree", "stubs", "toolkit"))
@@ -72,7 +72,7 @@ class machine:
         return subprocess.Popen([sys.executable, self.script, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def run(self, *arguments):
-        """(status, what it said, the result)"""
+        """Runs it. Returns (status, output, result)."""
         process = self.start(*arguments)
         said = process.communicate()[0]
         return process.returncode, said, self.result()
@@ -82,12 +82,12 @@ class machine:
         return json.loads(file.read_text()) if file.exists() else {"tests": {}, "figures": {}}
 
     def compiled(self):
-        """How often nvcc was called."""
+        """The number of calls of nvcc."""
         file = self.stubs / "compiled"
         return len(file.read_text().splitlines()) if file.exists() else 0
 
     def limit(self, name, seconds):
-        """The limit of an item becomes another."""
+        """Changes the time limit of an item."""
         text = self.script.read_text()
         limited = re.sub(rf'("{name}": \("\w+"), \d+', rf"\1, {seconds}", text)
         assert limited != text

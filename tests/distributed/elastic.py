@@ -7,7 +7,7 @@ expected_digests = {}
 
 
 def expected(*what, **more):
-    """Of one device: network and epochs."""
+    """The digest of a training on one device; arguments are network and epochs."""
     if (what, *more) not in expected_digests:
         network, epochs = what
         expected_digests[what, *more] = digest(finish([start([network, 'one_device', 1, LEAVES, epochs], **more)])[0])
@@ -15,7 +15,7 @@ def expected(*what, **more):
 
 
 class Worker:
-    """A process whose lines are read as they come, with the time."""
+    """A process whose lines are read as they arrive, with the time."""
 
     def __init__(self, *arguments, **more):
         self.process = start(*arguments, **more)
@@ -34,7 +34,7 @@ class Worker:
             self.said.notify_all()
 
     def await_line(self, words, seconds=PATIENCE, after=0):
-        """When it said so; fails if it ends before."""
+        """Returns when the process printed the words; fails if it ends before that."""
         def found():
             return next((t for t, line in self.lines if t > after and words in line), None)
         with self.said:
@@ -46,7 +46,7 @@ class Worker:
         return '\n'.join(line for _, line in self.lines)
 
     def first_step(self, after):
-        """The end of the first step after a moment."""
+        """When the first step after a moment ended."""
         return next((float(line.split()[-1]) for _, line in self.lines if line.startswith('step') and float(line.split()[-1]) > after), None)
 
     def finish(self, seconds=PATIENCE):
@@ -60,7 +60,7 @@ class Worker:
 
 
 class Training:
-    """Elastic, of so many workers; a step takes at least so many milliseconds. `returns`: at the end to the weights of the first epoch."""
+    """An elastic training; `pause`: the least milliseconds of a step. `returns`: restores the weights of the first epoch at the end."""
 
     def __init__(self, count, network='mlp', strategy='multi_worker', epochs=8, least=1, pause=25, heartbeat=2000, returns=False, **more):
         decides = {'RETURN': '1'} if returns else {}
@@ -88,7 +88,7 @@ class Training:
         return f'worker {index} (rank {index}, 127.0.0.1, pid {self.workers[index].process.pid})'
 
     def kill(self, *victims):
-        """When."""
+        """Kills workers. Returns the time."""
         for v in victims:
             self.workers[v].process.kill()
         return time.time()
@@ -100,7 +100,7 @@ class Training:
 
 
 class MeshTraining(Training):
-    """Of two groups of two workers, with pipelines_workers or mesh_workers, whose gradients are clipped by their norm."""
+    """An elastic training of two groups of two workers, by pipelines_workers or mesh_workers, with gradients clipped by norm."""
     program = 'stages'
 
     def __init__(self, strategy, epochs=6, least=2, pause=25, heartbeat=2000, **more):
@@ -113,12 +113,12 @@ class MeshTraining(Training):
 
 @functools.cache
 def expected_of_mesh(epochs):
-    """Of one device."""
+    """The digest of a training of the network of meshes on one device."""
     return digest(finish([start(['one_device'], program='stages', EPOCHS=str(epochs))])[0])
 
 
 class Times:
-    """In seconds, from the loss of a worker or the start of a late one."""
+    """Times in seconds from the loss of a worker, or from the start of a late one."""
 
     def __init__(self):
         self.formed, self.went_on, self.joined = [], [], []

@@ -1,4 +1,4 @@
-"""Hosts and a network, as far as one machine can make them. Shared by test_network.py and soak.
+"""Hosts and a network, as far as one machine can simulate them. Shared by test_network.py and soak.
 
 Each host is a network namespace with a process namespace; this process is the router between them. All of it is in a
 namespace that ends with this process."""
@@ -9,7 +9,7 @@ os.environ['PATH'] += ':/usr/sbin:/sbin'
 
 
 def become_router():
-    """Begins this program again in namespaces of its own; says why, if they are not permitted."""
+    """Restarts this program in namespaces of its own; returns the reason if they are not permitted."""
     if 'STRATA_ROUTER' not in os.environ:
         missing = [tool for tool in ('ip', 'iptables', 'unshare', 'nsenter') if not shutil.which(tool)]
         own = ['unshare', '--net', '--mount', *([] if os.getuid() == 0 else ['--user', '--map-root-user'])]
@@ -30,7 +30,7 @@ def run(*command):
 
 
 class host:
-    """Its first process sleeps; when that is gone, the system ends all others."""
+    """A host. Its first process sleeps; when that one ends, the system ends all others."""
     def __init__(self, index):
         self.address = f'10.77.{index}.2'
         own = ['unshare', '--net', '--pid', '--fork', '--mount-proc', '--kill-child']
@@ -47,14 +47,14 @@ class host:
             run('nsenter', f'--net={self.namespaces}/net', 'ip', *words.split())
 
     def within(self, own_processes=True):
-        """To start a command there, which ends with the one that started it. Its processes are those of a machine of its own, or
-        have the numbers and the signals of this one."""
+        """A command prefix that starts a command on this host; it ends with its parent. Its processes are in a process namespace of their
+        own, or have the ids and signals of this machine."""
         kinds = {'net': 'net'} | ({'mount': 'mnt', 'pid': 'pid_for_children'} if own_processes else {})
         return ['nsenter', *(f'--{option}={self.namespaces}/{file}' for option, file in kinds.items()), *ENDS_WITH_ME]
 
 
 class rule:
-    """Of iptables, while the with statement lasts."""
+    """A rule of iptables, during a with statement."""
     def __init__(self, words):
         self.words = words.split()
 
@@ -63,7 +63,7 @@ class rule:
         return self
 
     def packets(self):
-        """That it was applied to; of the first rule of its chain."""
+        """The number of packets that matched the first rule of its chain."""
         table, chain = self.words[:2]
         command = ['iptables', '--table', table, '--list', chain, '1', '--verbose', '--exact']
         out = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -74,7 +74,7 @@ class rule:
 
 
 class rules(contextlib.ExitStack):
-    """Several, while the with statement lasts."""
+    """Several rules, during a with statement."""
     def __init__(self, *words):
         super().__init__()
         self.words = words
@@ -85,7 +85,7 @@ class rules(contextlib.ExitStack):
         return self
 
 
-# A proxy is on this host: what it takes and gives is not forwarded.
+# A proxy runs on this host, so its traffic is not forwarded by the kernel.
 def nothing_from(place):
     return rules(*(f'filter {chain} --in-interface {place.link} --jump DROP' for chain in ('FORWARD', 'INPUT')))
 
@@ -95,8 +95,8 @@ def nothing_to(place):
 
 
 class proxy:
-    """All connections between hosts to some ports go through it, while the with statement lasts. It delays what it carries, by
-    seconds in each direction; it can cut the connections, or carry nothing any more without a word."""
+    """A proxy for all connections between hosts to some ports, during a with statement. It delays data by seconds in each
+    direction; it can cut the connections, or silently stop forwarding."""
     ORIGINAL_DESTINATION = 80  # SO_ORIGINAL_DST
 
     def __init__(self, ports, delay=0.0):
@@ -167,7 +167,7 @@ class proxy:
                 return
 
     def cut(self):
-        """As when a device on the way forgets its connections: both ends are told at once."""
+        """Resets all connections, as a device on the way would that has lost its state: both ends are notified at once."""
         for s in self.sockets:
             try:
                 s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))

@@ -1,4 +1,4 @@
-"""A round of soak: a training of several processes, faults at random moments, and whether it does what docs/reliability.md promises."""
+"""A round of soak: a training of several processes with faults at random moments, checked against the promises of docs/reliability.md."""
 import collections, contextlib, dataclasses, os, random, re, shutil, signal, subprocess, tempfile, time
 from elastic import Worker
 from network import ENDS_WITH_ME, host, nothing_from, nothing_to, proxy
@@ -11,7 +11,7 @@ SECRET = os.urandom(16).hex()
 OWN_NETWORK = ('short_partition', 'long_partition', 'broken_connections', 'delay')  # these need hosts of their own
 FAULTS = ('kill', 'short_stop', 'long_stop', *OWN_NETWORK, 'slow_disk', 'full_disk', 'clock_step', 'strangers')
 HARMLESS = ('short_stop', 'short_partition', 'delay', 'slow_disk', 'clock_step', 'strangers')
-DISK = '16m'  # of a file system that can be filled
+DISK = '16m'  # the size of a file system that can be filled
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,8 +19,8 @@ class Fault:
     kind: str
     at_start: bool  # otherwise once all train
     after: float
-    victim: tuple = ()  # ('worker', 1); empty: all
-    seconds: float = 0  # that it lasts
+    victim: tuple = ()  # such as ('worker', 1); empty: all
+    seconds: float = 0  # duration
     size: float = 0
     how: str = ''
     again_after: float = -1  # the victim is started again
@@ -56,7 +56,7 @@ class MultiWorker:
 
     def check_result(self, member, out, late, scratch):
         want = self.want(scratch)
-        if late:  # its history begins where it came
+        if late:  # its history begins where it joined
             check(digest(out).split()[-1] == want.split()[-1], f'{member} has other weights than {want}: {out}')
         else:
             check(digest(out) == want, f'{member} has not {want}: {out}')
@@ -65,7 +65,7 @@ class MultiWorker:
         return rf'\b(worker|process) {member[1]}\b' + ('|the coordinator at' if member == self.chief else '')
 
     def may_fail(self, member, hurt, early):
-        """Because of that."""
+        """Whether a member may end with an error because of these victims."""
         return early or not self.elastic or self.chief in hurt or member in hurt
 
     def files_of_error(self):
@@ -138,7 +138,7 @@ class ParameterServer:
         elif not late:
             first, last = (float(line_of(self.want(), 'first').split()[i]) for i in (1, 3))
             mine = float(line_of(out, 'first').split()[3])
-            check(mine < last + 0.5 * (first - last), f'{member} has learned to a loss of {mine} only, from {first}; one device to {last}')
+            check(mine < last + 0.5 * (first - last), f'the loss of {member} fell only to {mine}, from {first}; on one device to {last}')
 
     def names(self, member):
         rank = {'chief': 0, 'worker': member[1] + 1}.get(member[0])
@@ -156,7 +156,7 @@ class ParameterServer:
         pass
 
     def prepare_next(self, folder):
-        if self.synchronous:  # its program does not go on from their step
+        if self.synchronous:  # its program does not continue from the step of the servers
             shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -171,7 +171,7 @@ STRATEGIES = {
 
 
 class Plan:
-    """All that is random about a round, so that its seed and its number repeat it, as far as time allows."""
+    """All random decisions of a round, so that its seed and its number repeat it, except for timing."""
 
     def __init__(self, seed, number, strategies, faults):
         r = random.Random(f'{seed} {number}')
@@ -221,7 +221,7 @@ results_alone = {}
 
 
 def alone(program, *arguments, **environment):
-    """What a training of one device prints, that nothing disturbs."""
+    """The output of an undisturbed training on one device."""
     key = (program, *arguments, *environment.items())
     if key not in results_alone:
         results_alone[key] = finish([start(arguments, program=program, **environment)])[0]
@@ -229,7 +229,7 @@ def alone(program, *arguments, **environment):
 
 
 class Place:
-    """A folder, hosts, and a name for all processes of this program. The folder is a small file system, where that is permitted."""
+    """A folder, hosts, and a name for all processes of this program. The folder is a small file system, if that is permitted."""
 
     def __init__(self, why_no_network):
         self.why_no_network, self.hosts = why_no_network, []
@@ -247,7 +247,7 @@ class Place:
         return self.hosts[:count]
 
     def strays(self):
-        """Processes of a training that are left."""
+        """Processes of a training that still exist."""
         found = []
         for pid in filter(str.isdigit, os.listdir('/proc')):
             try:
@@ -278,12 +278,12 @@ def stacks_of(pid):
 
 
 class Attempt:
-    """The processes of a training, from their start until all have ended, and what happens to them."""
+    """The processes of a training from their start until all have ended, and the faults that hit them."""
 
     def __init__(self, place, plan, number, folder, ports, faults, deadline, count):
         self.place, self.training, self.number, self.folder, self.deadline, self.count = place, plan.training, number, folder, deadline, count
-        self.hurt, self.early = set(), False  # who may end with an error, or name those that do
-        self.runs = collections.defaultdict(list)  # of each member, each time that it was started
+        self.hurt, self.early = set(), False  # members that may end with an error, or may name others that do
+        self.runs = collections.defaultdict(list)  # one for each start of each member
         self.killed, self.undo, self.due, self.lost_crowds = set(), {}, [], 0
         self.systems = {m: SystemFaults() for m in self.training.members}
         members, t = self.training.members, self.training
@@ -315,7 +315,7 @@ class Attempt:
         self.due.append((time.monotonic() + seconds, act))
 
     def finally_(self, what):
-        """Once, soon or at the end."""
+        """Registers a call that happens exactly once: when the returned function is called, or at the end."""
         key = object()
         self.undo[key] = what
         return lambda: self.undo.pop(key, lambda: None)()
@@ -423,9 +423,9 @@ class Attempt:
         crowd.communicate()
 
     def judge(self):
-        """Whether the training has ended as it should; fails where a promise is broken."""
+        """Whether the training has ended as it should; fails if a promise is broken."""
         t = self.training
-        check(not self.lost_crowds, 'a crowd of strangers has ended by itself')
+        check(not self.lost_crowds, 'a process that floods the ports has ended by itself')
         for member, runs in self.runs.items():
             for n, run in enumerate(runs):
                 late, out, status = n > 0, run.finish(), run.process.returncode
@@ -451,7 +451,7 @@ class Attempt:
 
 
 def run_round(place, plan, number, count, limit):
-    """Fails where it does not keep a promise; otherwise returns what its processes said."""
+    """Runs a round; fails if a promise is broken, otherwise returns the output of its processes."""
     t, scratch = plan.training, place.folder.name
     folder, deadline, attempts = os.path.join(scratch, f'round-{number}'), time.monotonic() + limit, []
     os.makedirs(os.path.join(scratch, 'tmp'), exist_ok=True)
@@ -473,7 +473,7 @@ def run_round(place, plan, number, count, limit):
                 check(not files or (t.servers and attempt.hurt), f'files of a training that has ended: {files}')
                 return '\n'.join(a.report() for a in attempts)
             t.prepare_next(folder)
-        raise AssertionError('the training has not ended well although nothing disturbs it any more')
+        raise AssertionError('the training has not succeeded although nothing disturbs it any more')
     except Exception as problem:
         kind = '' if isinstance(problem, AssertionError) else type(problem).__name__ + ': '
         raise AssertionError('\n'.join([kind + str(problem), str(plan), *(a.report() for a in attempts)])) from None

@@ -1,13 +1,13 @@
-"""Strangers: what they send to the ports of a training, and certificates that no authority has signed, or another one.
+"""Hostile input for the ports of a training, and certificates that are not signed, or signed by another authority.
 
-strangers.py HOST PORT KIND COUNT SOURCE keeps that many connections open until it is ended: one that is closed is opened again. SOURCE is the
-address that they come from."""
+strangers.py HOST PORT KIND COUNT SOURCE keeps COUNT connections open until it is ended; closed ones are reopened. SOURCE is their source
+address."""
 import errno, os, random, re, resource, selectors, socket, ssl, struct, subprocess, sys, time
 from workers import check
 
 
 def memory_of(process):
-    """In MB."""
+    """The memory of a process in MB."""
     with open(f'/proc/{process.pid}/status') as status:
         return int(re.search(r'VmRSS:\s*(\d+) kB', status.read())[1]) / 1024
 
@@ -32,7 +32,7 @@ PREFACE = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + frame(4, 0, 0, b'')
 
 
 def message(path, extra, body, announced=None):
-    """A whole call of gRPC, unless it announces more than it has."""
+    """The bytes of a gRPC call, incomplete if it announces more than it has."""
     headers = b''.join(header(n, v) for n, v in [(b':method', b'POST'), (b':scheme', b'http'), (b':path', path), (b':authority', b'x'),
                                                  (b'content-type', b'application/grpc'), (b'te', b'trailers')] + extra)
     data = b'\0' + struct.pack('>I', len(body) if announced is None else announced) + body
@@ -78,13 +78,13 @@ def text(field, t):
 
 
 def envelope(run, generation, rank, incarnation, body, elements=b''):
-    """include/strata/net/envelope.hpp"""
+    """The message of include/strata/net/envelope.hpp."""
     sender = text(1, run) + fixed64(2, generation) + number(3, rank) + fixed64(4, incarnation)
     return text(1, sender) + text(2, body) + (text(3, elements) if elements else b'')
 
 
 def to_coordinator(r):
-    """Whatever a stranger might send to a coordinator."""
+    """Random bytes of many kinds for a coordinator."""
 
     def call(method, body, rank=-1, run=b''):
         return message(b'/strata.Coordinator/' + method, [], envelope(run, 0, rank, r.getrandbits(64), body))
@@ -98,12 +98,12 @@ def to_coordinator(r):
         return call(b'Set', text(1, b'k' * r.choice([0, 257, 3000])) + text(2, b'value'))
     if kind == 6:  # fills the store
         return call(b'Set', text(1, b'%x' % r.getrandbits(64)) + text(2, r.randbytes(16000)))
-    if kind == 7:  # a member of nothing
+    if kind == 7:  # from a process that is no member
         method = r.choice([b'Join', b'Enter', b'Beat', b'Fail', b'Leave', b'Get', b'GetAll', b'FormAgain', b'Nothing'])
         who = number(1, r.choice([-1, 3, 2**40])) + text(2, b'worker 1') + text(3, b'host') + number(4, 5) + text(5, r.randbytes(2000))
         body = r.choice([r.randbytes(100), text(1, who) + number(2, 99999999), number(1, -5) + number(2, 2**62), text(1, b'k') * 1000])
         return call(method, body, r.randrange(-2, 5))
-    if kind == 8:  # waits for what never comes
+    if kind == 8:  # waits for a key that is never set
         return call(b'Get', text(1, r.randbytes(4).hex().encode()))
     if kind == 9:  # damaged
         whole = bytearray(envelope(b'', 0, 1, 7, text(1, b'key') + text(2, b'value')))
@@ -113,7 +113,7 @@ def to_coordinator(r):
 
 
 def to_parameter_server(run):
-    """Whatever a stranger might send to a parameter server, if he knows the name of the run, but of no process in it."""
+    """Random bytes of many kinds for a parameter server, with the name of the run, but without the identity of a process in it."""
 
     def hostile_bytes(r):
         kind = r.randrange(9)
@@ -138,7 +138,7 @@ def to_parameter_server(run):
 
 
 def flood(ports, hostile_bytes, processes, count=10000):
-    """As many connections as fast as they come, 200 of which stay open. How much memory the processes take for it, in MB."""
+    """Opens `count` connections as fast as possible, 200 of which stay open. Returns the additional memory of the processes in MB."""
     before = [memory_of(p) for p in processes]
     r = random.Random(7)
     connections, grown, began, refused = [], 0, time.monotonic(), 0
@@ -163,7 +163,7 @@ def flood(ports, hostile_bytes, processes, count=10000):
 
 
 def half_handshake():
-    """The first message of TLS, from one who trusts anybody."""
+    """The first message of a TLS handshake, of a client that accepts any certificate."""
     context, out = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), ssl.MemoryBIO()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
@@ -174,14 +174,14 @@ def half_handshake():
 
 
 def calls_without_messages():
-    """As many as a connection may have at a time."""
+    """As many calls as a connection may have at a time."""
     headers = b''.join(header(n, v) for n, v in [(b':method', b'POST'), (b':scheme', b'http'), (b':path', b'/strata.Coordinator/Get'), (b':authority', b'x'),
                                                  (b'content-type', b'application/grpc'), (b'te', b'trailers')])
     return PREFACE + b''.join(frame(1, 4, 2 * i + 1, headers) for i in range(64))
 
 
 def pings():
-    """A megabyte of what wants an answer, which the slow reader does not read."""
+    """A megabyte of pings, whose replies are never read."""
     return PREFACE + 60000 * frame(6, 0, 0, bytes(8))
 
 
@@ -195,7 +195,7 @@ KINDS = {
 
 
 def crowd(host, port, kind, count, source):
-    """As many as the port takes. Prints a line once all have been opened."""
+    """Opens as many connections as the port accepts. Prints a line once all have been opened."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     says, selector, opened, unread = KINDS[kind](), selectors.DefaultSelector(), 0, []
     while True:
@@ -229,7 +229,7 @@ def crowd(host, port, kind, count, source):
             except OSError:
                 selector.unregister(s)
                 s.close()
-        time.sleep(0.1)  # a stranger who takes all cores is another matter
+        time.sleep(0.1)  # using up all cores would be another kind of attack
 
 
 def start_crowd(host, port, kind, count, source='', within=()):

@@ -1,5 +1,5 @@
-"""What can be wrong with the system under a process: the time of day is set, the disk is slow. The process and its machine stay as they
-are: system_faults.c stands between the process and the C library."""
+"""Faults of the system under a process: the time of day is set, the disk is slow. Process and machine are not changed:
+system_faults.c interposes the C library."""
 import functools, mmap, os, shutil, struct, subprocess, tempfile
 
 FIELDS = 4  # of struct faults in system_faults.c
@@ -8,7 +8,7 @@ for_ever = 1 << 60
 
 @functools.cache
 def compiled():
-    """The folder lasts as long as this process; its last file is the library."""
+    """A temporary folder, which exists as long as this process, and the compiled library in it."""
     folder = tempfile.TemporaryDirectory()
     library, source = os.path.join(folder.name, 'system_faults.so'), os.path.join(os.path.dirname(os.path.abspath(__file__)), 'system_faults.c')
     compiler = next(c for c in ('cc', 'gcc', 'clang', 'g++') if shutil.which(c))
@@ -17,7 +17,7 @@ def compiled():
 
 
 class SystemFaults:
-    """Of the processes that get this environment."""
+    """System faults of processes that get this environment."""
 
     def __init__(self):
         folder, library = compiled()
@@ -31,14 +31,14 @@ class SystemFaults:
         struct.pack_into('q', self.numbers, 8 * field, number)
 
     def set_clock(self, seconds):
-        """Ahead of the machine's."""
+        """Sets the clock ahead of the machine's by `seconds`."""
         self.set(0, round(seconds * 10**9))
 
     def slow_disk(self, seconds, times=for_ever):
-        """That each of the next calls of fsync takes."""
+        """Makes each of the next calls of fsync take `seconds`."""
         self.set(1, round(seconds * 1000))
         self.set(2, times)
 
     def slowed(self):
-        """Calls of fsync that were slow, or are."""
+        """The number of calls of fsync that were slow, or still are."""
         return struct.unpack_from('q', self.numbers, 8 * 3)[0]

@@ -1,5 +1,5 @@
 # needs: grpc protozero
-"""Elastic trainings: the processes that are left go on, a late one is taken in, and the bits are those of a training that was left alone."""
+"""Elastic trainings: the remaining processes continue, a late one may join, and the bits are those of an undisturbed training."""
 import random, signal, sys, time
 from elastic import Times, Training, expected, lose_one
 from workers import TooSlow, case, check, finish_tests, strategies

@@ -1,5 +1,5 @@
 # needs: grpc protozero
-"""Processes that die, stop, are slow or are strangers: who notices, when, and what it says."""
+"""Processes that die, stop, are slow or are strangers: which process detects it, when, and its error message."""
 import os, re, signal, sys, tempfile, time
 from strangers import certificates, flood, start_crowd, to_coordinator
 from workers import (case, check, check_took, digest, expected, finish, finish_tests, free_ports, start, start_workers, under_way,
@@ -9,7 +9,7 @@ ENDLESS = 1000000  # epochs
 
 
 def expect_error(processes, seconds, *words):
-    """All of them end with a communication_error that says these words, in time."""
+    """Checks that all processes end in time, with a communication_error that contains these words."""
     began = time.monotonic()
     outputs = finish(processes)
     for out in outputs:
@@ -172,7 +172,7 @@ def _():
 with tempfile.TemporaryDirectory() as keys:
     certificates(f'{keys}/ours', 'ours')
     certificates(f'{keys}/foreign', 'foreign')
-    # One who knows whom to trust, but is signed by somebody else.
+    # A client with the right authority, but with a certificate of another one.
     os.makedirs(f'{keys}/spy')
     for name, origin in (('authority.pem', 'ours'), ('worker.pem', 'foreign'), ('worker.key', 'foreign')):
         os.symlink(f'{keys}/{origin}/{name}', f'{keys}/spy/{name}')

@@ -1,6 +1,6 @@
 # needs: grpc protozero emulated_cuda
-"""Processes with emulated GPUs: they train to the bits of one GPU, or with sums of NCCL to nearly its loss, and say what went wrong
-when something does."""
+"""Processes with emulated GPUs: they train to the bits of one GPU, or with sums of NCCL to nearly its loss, and report what went
+wrong."""
 import functools, random, sys, time
 from elastic import Worker
 from workers import case, check, check_took, configurations, digest, finish, finish_tests, free_ports, line_of, start

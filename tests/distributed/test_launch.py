@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""examples/launch: what its processes find, what becomes of their output, and how all of them end."""
+"""examples/launch: the environment of its processes, their output, and how all of them end."""
 import json
 import os
 import pathlib
@@ -23,20 +23,20 @@ def check(passed, what):
 
 
 def start(options, script, *arguments, **more):
-    """The launcher on a Python script. Its pipes have no buffer, since communicate does not see what readline has read ahead."""
+    """Starts the launcher on a Python script. Its pipes have no buffer, since communicate does not return what readline has buffered."""
     command = [LAUNCH, *options, "--", sys.executable, "-u", "-c", script, *map(str, arguments)]
     return subprocess.Popen(command, bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
 
 
 def launch(options, script, *arguments, **more):
-    """Its exit status, output and errors."""
+    """Runs the launcher. Returns its exit status, output and errors."""
     process = start(options, script, *arguments, **more)
     out, err = process.communicate(timeout=PATIENCE)
     return process.returncode, out.decode(), err.decode()
 
 
 def by_process(text):
-    """For each process the lines that follow its name."""
+    """The lines of each process, without its name in front."""
     lines = {}
     for line in text.splitlines():
         name, bar, rest = line.partition(" | ")
@@ -64,7 +64,7 @@ def wait_until(condition):
 
 
 def read_until(process, count, word):
-    """Reads lines until as many say the word."""
+    """Reads lines until `count` of them contain the word."""
     while count:
         line = process.stdout.readline()
         if not line:

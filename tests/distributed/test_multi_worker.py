@@ -1,5 +1,5 @@
 # needs: grpc protozero
-"""Real processes, found through TF_CONFIG: they train to the bits of one device, and say what went wrong when something does."""
+"""Real processes, configured by TF_CONFIG: they train to the bits of one device, and report what went wrong."""
 import socket, sys, threading, time
 from workers import (PATIENCE, case, check, check_took, digest, expected, finish, finish_tests, free_ports, start, start_workers,
                      strategies)
@@ -135,7 +135,7 @@ def _():
     said = next((line for line in processes[0].stdout if 'is slow' in line), '')
     killer.cancel()
     check(said.startswith(f'worker 1 (rank 1, 127.0.0.1, pid {processes[1].pid}) is slow: in the last '), said)
-    check(all(p.poll() is None for p in processes), 'somebody has ended')
+    check(all(p.poll() is None for p in processes), 'a process has ended')
 
 
 sys.exit(finish_tests())

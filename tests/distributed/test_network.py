@@ -1,8 +1,8 @@
 # needs: grpc protozero
 # flags: alone
-"""Workers on hosts of their own, as far as one machine can make them: what a slow, lossy, cut or silent network does.
+"""Workers on hosts of their own, as far as one machine can simulate them, under a slow, lossy, cut or silent network.
 
-Where the namespaces of network.py are not permitted the test is skipped."""
+If the namespaces of network.py are not permitted, the test is skipped."""
 import json, os, re, subprocess, sys, tempfile, time
 from network import become_router, host, nothing_from, nothing_to, proxy, rule
 from workers import case, check, check_took, digest, expected, finish, finish_tests, line_of, start, under_way
@@ -16,7 +16,7 @@ if why := become_router():
 
 
 def bytes_over(link):
-    """Both ways, so far."""
+    """The bytes sent over a link so far, in both directions."""
     shown = subprocess.run(['ip', '-json', '-statistics', 'link', 'show', link], capture_output=True, check=True)
     counts = json.loads(shown.stdout)[0]['stats64']
     return counts['rx']['bytes'] + counts['tx']['bytes']
@@ -105,7 +105,7 @@ def _():
         for out in finish(start_on([a, b], ['mlp', 'multi_worker', 1, 4])):
             check(digest(out) == WANT, out)
         print(f'# {time.monotonic() - began:.1f} s')
-        check(slow.carried > STEPS * PARAMETERS, f'only {slow.carried} bytes came by')
+        check(slow.carried > STEPS * PARAMETERS, f'only {slow.carried} bytes went through the proxy')
 
 
 @case('one packet of 20 is lost: the same bits')
@@ -115,7 +115,7 @@ def _():
         for out in finish(start_on([a, b, c], ['mlp', 'multi_worker', 1, 4])):
             check(digest(out) == WANT, out)
         print(f'# {lossy.packets()} packets lost, {time.monotonic() - began:.1f} s')
-        check(lossy.packets() > 0, 'none was lost')
+        check(lossy.packets() > 0, 'no packet was lost')
 
 
 @case("the coordinator's connections are cut: they are made anew, and the training goes on to the same bits")
@@ -147,7 +147,7 @@ def _():
             expect_error(p, began, 11, A_WORKER + r' has waited \d+\.\d s for worker [01] \(')
 
 
-# The chief ends a second after it has said why, so that the others can hear it.
+# The chief ends a second after it has sent the reason, so that the others receive it.
 @case('a worker is cut off: the others name it, it names the coordinator, as soon as it is taken for dead')
 def _():
     processes = under_way(start_on(hosts, ['mlp', 'multi_worker', 1, 4, ENDLESS]))
@@ -164,7 +164,7 @@ def _():
     with nothing_to(a):
         began = time.monotonic()
         expect_error(processes[0], began, 6, A_WORKER + ' is taken for dead: ')
-        # Or it hears first that the other has ended.
+        # Or it first receives the message that the other one has ended.
         expect_error(processes[1], began, 6, f'the coordinator at 10.77.0.2:{CONTROL} is lost: no answer for |process 1 lost or waited in vain for process 0: ')
 
 

@@ -1,6 +1,6 @@
 # needs: grpc protozero
-"""Parameter servers and workers as real processes: they learn, in synchronous mode to the bits of one device, and say what went wrong
-when something does."""
+"""Parameter servers and workers as real processes: they train, in synchronous mode to the bits of one device, and report what went
+wrong."""
 import functools, itertools, os, pathlib, random, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 import workers
 from strangers import certificates, flood, to_parameter_server
@@ -11,7 +11,7 @@ temporary_folder = functools.partial(tempfile.TemporaryDirectory, ignore_cleanup
 
 
 class Cluster:
-    """A chief, workers, and servers; proxy(port) gives the port under which the workers see a server."""
+    """A chief, workers, and servers; proxy(port) returns the port through which workers reach a server."""
 
     def __init__(self, workers, ps, arguments, arguments_of=None, run_of=None, proxy=lambda port: port, host='127.0.0.1', more_of=None, **more):
         ports = free_ports(1 + workers + ps)
@@ -27,7 +27,7 @@ class Cluster:
             self.processes[name] = self.starts[name]()
 
     def restart(self, *names):
-        """kill -9, and again."""
+        """Kills processes with SIGKILL and starts them again."""
         for name in names:
             self.processes[name].kill()
             self.processes[name].communicate()
@@ -45,7 +45,7 @@ class Cluster:
         check(line == f'ps {index} goes on from its snapshot\n', line)
 
     def finish(self, seconds=PATIENCE, without=()):
-        """What each has printed, and its status."""
+        """The outputs and exit statuses of all processes."""
         deadline = time.monotonic() + seconds
         outputs, statuses = {}, {}
         for name, p in self.processes.items():
@@ -62,7 +62,7 @@ class Cluster:
 
 
 class Proxy:
-    """Passes on what it gets, and counts it, but cuts each connection after some bytes."""
+    """Forwards and counts bytes, but cuts each connection after some of them."""
 
     def __init__(self, port, low=1 << 40, high=1 << 41):
         self.target, self.low, self.high, self.cuts, self.passed = port, low, high, 0, 0
@@ -201,7 +201,7 @@ def _():
         check_all_well(*cluster.finish())
     for strategy in ('asynchronous', 'synchronous'):
         few, many = (proxies[strategy, samples].passed for samples in (640, 3840))
-        check(few > 2 * 2_100_000 * 4, f'{few} bytes in all: the weights have to go there and back once')
+        check(few > 2 * 2_100_000 * 4, f'{few} bytes in all: the weights have to be sent once in each direction')
         per_step = (many - few) / 50
         print(f'# {strategy}: {per_step:.0f} bytes per step')
         check(5_000 < per_step < 40_000, f'{strategy}: {per_step} bytes per step')
@@ -335,7 +335,7 @@ def _():
 
 
 def time_of(file):
-    """0: it is not there."""
+    """When a file was modified; 0 if it does not exist."""
     try:
         return os.stat(file).st_mtime_ns
     except FileNotFoundError:
@@ -343,7 +343,7 @@ def time_of(file):
 
 
 def wait_until_saved(folder, seconds=PATIENCE):
-    """When the servers have had nothing more to save for two seconds."""
+    """Waits until the servers have saved nothing for two seconds."""
     deadline, seen, since = time.monotonic() + seconds, None, time.monotonic()
     while time.monotonic() - since < 2:
         check(time.monotonic() < deadline, f'no snapshots that last, only {seen}')
@@ -428,7 +428,7 @@ def _():
 with tempfile.TemporaryDirectory() as keys:
     for authority in ('ours', 'foreign'):
         certificates(f'{keys}/{authority}', authority)
-    # One who knows whom to trust, but is signed by somebody else.
+    # A client with the right authority, but with a certificate of another one.
     os.makedirs(f'{keys}/spy')
     for name, origin in (('authority.pem', 'ours'), ('worker.pem', 'foreign'), ('worker.key', 'foreign')):
         os.symlink(f'{keys}/{origin}/{name}', f'{keys}/spy/{name}')
@@ -471,7 +471,7 @@ def _():
     if own:
         check_all_well(*Cluster(0, 1, ['asynchronous', 4], host=own, UNPROTECTED='1').finish())
     else:
-        print('# no address but loopback, or no command ip to tell: the switch is not tried')
+        print('# there is no address but loopback, or no command ip: the option is not tested')
 
 
 sys.exit(finish_tests())

@@ -1,5 +1,5 @@
 # needs: grpc protozero
-"""Trainings that are killed, terminated and started again, by one process or several, end with the bits of one that was left alone."""
+"""Trainings in one process or several that are killed, terminated and started again end with the bits of an uninterrupted one."""
 import itertools, json, os, random, re, signal, struct, sys, tempfile, time
 from workers import case, check, finish, finish_tests, free_ports, read_line, start as start_process
 
@@ -12,7 +12,7 @@ folders = (os.path.join(scratch.name, str(i)) for i in itertools.count())
 
 
 def start(folder, strategy, count=1, threads=1, pause=0):
-    """The processes of one training; only the first of them has the folder."""
+    """Starts the processes of one training; only the first of them has the folder."""
     addresses = [f'127.0.0.1:{p}' for p in free_ports(count)]
     return [start_process([folder if i == 0 else folder + '-not-here', strategy, threads, LEAVES, pause],
                           {'cluster': {'worker': addresses}, 'task': {'type': 'worker', 'index': i}}, 'resume') for i in range(count)]
@@ -30,17 +30,17 @@ def first_step(output):
 
 
 STEPS = 24
-PAUSE = 5  # ms per step, so that there is time to be interrupted in
+PAUSE = 5  # ms per step, so that there is time for interruptions
 began = time.monotonic()
 expected = digests(finish(start(next(folders), 'one_device', pause=PAUSE)))
-LASTS = time.monotonic() - began  # what a training takes on this machine
+LASTS = time.monotonic() - began  # the duration of a training on this machine
 
 
 began_at = set()  # the steps at which the trainings of a case began
 
 
 def until_one_went_on(times):
-    """Folders for so many trainings, and for more where none of them began in the middle: on a busy machine all kills may come too
+    """Yields folders for `times` trainings, and for more if none of them began in the middle: on a busy machine all kills may come too
     early or too late."""
     began_at.clear()
     for i in itertools.count():
@@ -51,7 +51,7 @@ def until_one_went_on(times):
 
 
 def train_with_kills(strategy, count, kills, folder):
-    """Kills one of the processes, or all, at any time; several once they have met. Returns where the trainings began."""
+    """Kills one of the processes, or all, at a random time; several only once they are connected. Returns where the trainings began."""
     begins = []
     for _ in range(kills):
         processes = start(folder, strategy, count, chance.choice([1, 2]), PAUSE)
@@ -84,7 +84,7 @@ for strategy in ('multi_worker', 'multi_worker_tcp'):
             outputs = finish(start(folder, strategy, count) if count > 1 else start(folder, 'one_device'))
             check(digests(outputs) == expected, (begins, outputs))
             check(len({first_step(out) for out in outputs}) == 1, outputs)
-            check(not os.path.exists(folder + '-not-here'), 'somebody else than the chief has written')
+            check(not os.path.exists(folder + '-not-here'), 'a process other than the chief has written')
             began_at.update(begins + [first_step(outputs[0])])
 
 
@@ -121,8 +121,8 @@ def _():
 
 
 def train_with_terminations(strategy, count, times, folder, ask):
-    """The signal to some of the processes: all end after the same step. The outputs of the training that comes to its end, and how many
-    were interrupted before it."""
+    """Sends the signal to some of the processes: all end after the same step. Returns the outputs of the training that reaches its end,
+    and how many were interrupted before it."""
     for interrupted in range(times):
         processes = start(folder, strategy, count, pause=PAUSE)
         heard = [read_line(p) for p in processes]
@@ -143,7 +143,7 @@ def train_with_terminations(strategy, count, times, folder, ask):
 
 
 def check_interrupted(strategy, count, times, trainings, ask=signal.SIGTERM):
-    """Trains as often as `trainings` says, and again while no training was interrupted: a signal may come too late."""
+    """Trains `trainings` times, and again while no training was interrupted: a signal may come too late."""
     interruptions = 0
     for number in itertools.count(1):
         outputs, interrupted = train_with_terminations(strategy, count, times, next(folders), ask)
@@ -180,7 +180,7 @@ def _():
 
 
 def crc32c(data):
-    """Bit by bit, as RFC 3720 defines it."""
+    """CRC-32C computed bit by bit, as RFC 3720 defines it."""
     state = 0xFFFFFFFF
     for byte in data:
         state ^= byte
@@ -208,7 +208,7 @@ def _():
     check(set(header) == set(layers + state + slots + ['crc32c']), sorted(header))
     check(header['optimizer/1/conv2d/kernel']['shape'] == [3, 3, 1, 8] and header['dense/kernel']['dtype'] == 'F32', header)
     check(8 + size + header['crc32c']['data_offsets'][1] == len(content), header['crc32c'])
-    check(struct.unpack('<I', content[-4:])[0] == crc32c(content[:-4]), 'the checksum is another')
+    check(struct.unpack('<I', content[-4:])[0] == crc32c(content[:-4]), 'the checksum is wrong')
     check('seed 5' in facts['description'] and 'optimizer adam' in facts['description'] and int(facts['step']) > 0, facts)
 
 

@@ -1,5 +1,5 @@
 # needs: grpc protozero
-"""A chief whose disk is slow or full: the others wait for as long as a snapshot takes, or tell why the training ends."""
+"""A chief whose disk is slow or full: the others wait for as long as a snapshot takes, or report why the training ends."""
 import os, sys, tempfile
 from system_faults import SystemFaults
 from workers import case, check, finish, finish_tests, free_ports, start as start_process, wait_until
@@ -9,7 +9,7 @@ scratch = tempfile.TemporaryDirectory()
 
 
 def start(strategy, count, name, within=(), faults=None):
-    """The processes of one training; only the first of them has the folder, and its system the faults."""
+    """Starts the processes of one training; only the first of them has the folder and the system faults."""
     folder = os.path.join(scratch.name, name)
     addresses = [f'127.0.0.1:{p}' for p in free_ports(count)]
     return [start_process([folder if i == 0 else folder + '-not-here', strategy, 1, LEAVES, PAUSE],

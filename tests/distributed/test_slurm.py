@@ -62,7 +62,7 @@ def run(*command, **more):
 
 @contextlib.contextmanager
 def slurm(folder):
-    """Its daemons, while the with statement lasts. Each node has an address and a name; all of them are this machine."""
+    """Runs the daemons of Slurm during a with statement. Each node has an address and a name; all of them are this machine."""
     run('ip', 'link', 'set', 'lo', 'up')
     run('ip', 'link', 'add', 'nodes', 'type', 'veth', 'peer', 'name', 'others')
     for link in ('nodes', 'others'):
@@ -107,7 +107,7 @@ def state_of(job):
 
 
 def submit(folder, script, **variables):
-    """The number of the job, and the file of its output."""
+    """Submits a job. Returns its number, and the file of its output."""
     (folder / 'job').write_text(script)
     command = ['sbatch', '--parsable', f'--output={folder}/%j.out', '--open-mode=append', folder / 'job']
     job = run(*command, env=os.environ | variables).strip()
@@ -153,7 +153,7 @@ with contextlib.ExitStack() as stack:
     PATIENT = BATCH.replace('--kill-on-bad-exit=1', '--kill-on-bad-exit=0 --label')
 
     def kill_task(number, output):
-        """When all are under way. Returns its process id."""
+        """Kills a task when all are under way. Returns its process id."""
         wait_until(lambda: output.exists() and output.read_text().count('epoch') >= 8)
         for process in pathlib.Path('/proc').glob('[0-9]*'):
             with contextlib.suppress(OSError):  # it has just ended

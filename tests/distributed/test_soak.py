@@ -1,5 +1,5 @@
 # needs: grpc protozero
-"""The script soak: some rounds of it, and that it notices what is not as promised."""
+"""The script soak: some rounds of it, and that it detects broken promises."""
 import os, subprocess, sys, tempfile, time
 from system_faults import SystemFaults
 from workers import case, check, finish_tests
@@ -9,7 +9,7 @@ SOAK = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'soak')
 
 
 def soak(*options, **more):
-    """Its exit status, and what it prints."""
+    """Runs soak. Returns its exit status and its output."""
     done = subprocess.run([sys.executable, SOAK, *map(str, options)], env=os.environ | more, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return done.returncode, done.stdout
 
@@ -37,7 +37,7 @@ def _():
         process.kill()
 
 
-# In place of the program that trains: one that does not do as promised, if it is not the training of one device.
+# Replaces the program that trains by one that breaks a promise, except for the training on one device.
 PROMISE = 'digest 1 of 6 epochs, weights 1'
 BROKEN = {
     'other bits': ('echo digest 2 of 6 epochs, weights 2', 'has not ' + PROMISE),

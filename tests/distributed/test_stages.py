@@ -1,6 +1,6 @@
 # needs: grpc protozero
-"""Pipelines, divided layers and meshes over real processes: the bits of one device, snapshots that any strategy continues, and what is said when
-one is lost."""
+"""Pipelines, divided layers and meshes over real processes: the bits of one device, snapshots that any strategy continues, and the errors
+when a process is lost."""
 import itertools, os, sys, tempfile
 from elastic import MeshTraining
 from workers import case, check, check_took, digest, finish, finish_tests, free_ports, read_line, start
@@ -12,7 +12,7 @@ expected = digest(finish([start(['one_device'], program='stages')])[0])
 
 
 def train(strategy, folder='', count=None, **more):
-    """The processes of one training; only the first of them has the folder."""
+    """Runs the processes of one training; only the first of them has the folder."""
     count = count or {'mesh_workers': 4, 'pipelines_workers': 4, 'cube_workers': 8}.get(strategy, 2)
     if 'workers' not in strategy:
         return [start([strategy, folder], program='stages', **more)]

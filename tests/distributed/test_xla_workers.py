@@ -72,8 +72,8 @@ def _():
 def _():
     begun, waits = ' has begun 4 calls', ' calls on the devices of all processes and waits for '
     trains = f'{waits}a training step of 8 samples, but '
-    # The mocked devices meet in the store of the coordinator: without it those of the other process do not notice all that has ended.
-    # Where both processes wait for a call of the same number, either may be the one whose heartbeat says so first.
+    # The mocked devices synchronize through the store of the coordinator: without it, devices of the other process cannot detect the end.
+    # If both processes wait for a call of the same number, the heartbeat of either may report it first.
     for short, then, *words in ((0, 'leaves', trains, 'the process of the coordinator at 127.0.0.1:', ' has left the training: '),
                                 (1, 'leaves', begun, trains, ' has left the training: '),
                                 (1, 'agrees', begun, trains, ' has begun only 2 and waits for an agreement: '),

@@ -1,17 +1,17 @@
-"""Starts processes of a training, and judges what they say. Shared by the tests of this folder."""
+"""Starts processes of a training, and checks their output. Shared by the tests of this folder."""
 import functools, json, os, random, select, socket, subprocess, sys, time
 
 PATIENCE = 180  # seconds until something counts as hanging
 results = []
-started = []  # and perhaps not ended yet
+started = []  # processes, some of which may have ended
 
 
 class TooSlow(AssertionError):
-    """Something took longer than it should: perhaps only because the machine was busy."""
+    """Raised if something took too long, perhaps only because the machine was busy."""
 
 
 def free_ports(n):
-    """Outside of those that the system hands out by itself; tests that run at the same time have ranges of their own."""
+    """Ports outside the range that the system assigns by itself; tests that run at the same time have ranges of their own."""
     tests = sorted(name for name in os.listdir(os.path.dirname(__file__)) if name.startswith('test_'))
     test, width = os.path.basename(sys.argv[0]), 12000 // (len(tests) + 1)
     first = 20000 + width * (tests.index(test) if test in tests else len(tests))
@@ -29,7 +29,7 @@ def free_ports(n):
 
 
 def start(arguments, config=None, program='worker', within=(), **more):
-    """Without a TF_CONFIG and a run id of this process; `within` is a command that starts commands. Ends with the case."""
+    """Starts a process without TF_CONFIG and run id of this process; `within` is a command that starts commands. It ends with the case."""
     environment = {k: v for k, v in os.environ.items() if k not in ('TF_CONFIG', 'STRATA_RUN_ID')} | more
     if config:
         environment['TF_CONFIG'] = json.dumps(config)
@@ -39,7 +39,7 @@ def start(arguments, config=None, program='worker', within=(), **more):
 
 
 def kill_started():
-    """So that no process is left, whatever has failed."""
+    """Kills all started processes, so that none is left after a failure."""
     for p in started:
         p.kill()
     for p in started:
@@ -67,7 +67,7 @@ def wait_until(condition, seconds=PATIENCE):
 
 
 def read_line(process, seconds=PATIENCE):
-    """Its next one; what comes after it is left for communicate."""
+    """The next line of a process; later output is left for communicate."""
     line, deadline = b'', time.monotonic() + seconds
     while not line.endswith(b'\n'):
         check(select.select([process.stdout], [], [], max(0, deadline - time.monotonic()))[0], f'no line within {seconds} s, only: {line}')
@@ -79,7 +79,7 @@ def read_line(process, seconds=PATIENCE):
 
 
 def under_way(processes):
-    """The same processes, when each has said that it has done an epoch."""
+    """Waits until each process has printed an epoch; returns the processes."""
     for p in processes:
         line = read_line(p)
         check(line.startswith('epoch'), line)
@@ -101,7 +101,7 @@ def finish(processes, seconds=PATIENCE):
 
 
 def case(name):
-    """One that is too slow is tried three times."""
+    """Runs a test case. One that is too slow is tried three times."""
     def run(f):
         for attempt in range(3):
             try:
@@ -128,7 +128,7 @@ def check(condition, what):
 
 
 def check_took(began, seconds):
-    """From that moment until now; returns what it took."""
+    """Checks that at most `seconds` have passed; returns how many have."""
     took = time.monotonic() - began
     if took >= seconds:
         raise TooSlow(f'took {took:.1f} s instead of at most {seconds} s')
@@ -136,7 +136,7 @@ def check_took(began, seconds):
 
 
 def line_of(output, word):
-    """The only one that begins with it."""
+    """The only line that begins with a word."""
     lines = [line for line in output.splitlines() if line.startswith(word)]
     check(len(lines) == 1, output)
     return lines[0]
@@ -148,7 +148,7 @@ def digest(output):
 
 @functools.cache
 def strategies():
-    """Of several processes, that the worker was built with."""
+    """The strategies of several processes that the worker was built with."""
     return finish([start(['strategies'])])[0].split()
 
 
@@ -157,6 +157,6 @@ def expected(network, leaves):
 
 
 def finish_tests():
-    """The exit status."""
+    """Prints the TAP plan; returns the exit status."""
     print(f'1..{len(results)}')
     return not all(results)

@@ -1,6 +1,6 @@
-// Goes into clang++ with LD_PRELOAD. Where the compiler looks for a file of the folder $STRATA_BRANCHES, it becomes two
-// processes: the new one finds the file, compiles on, and ends. If it has no error, the file is removed. The old one then does
-// not find it.
+// Is loaded into clang++ with LD_PRELOAD. When the compiler opens a file of the folder $STRATA_BRANCHES, it forks: the child
+// finds the file, continues to compile, and ends. If it has no error, the file is removed. The parent then continues as if there
+// were no such file.
 #include <cerrno>
 #include <cstdarg>
 #include <cstdlib>

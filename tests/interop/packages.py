@@ -1,4 +1,4 @@
-"""What the tests of this folder share: checks, and the Python packages that strata is compared with."""
+"""Common parts of the tests of this folder: checks, and the Python packages that strata is compared with."""
 import fcntl
 import importlib.util
 import os
@@ -16,7 +16,7 @@ results = []
 
 
 def check(passed, what, why=""):
-    """One line of TAP."""
+    """Prints a line of TAP."""
     results.append(bool(passed))
     print(f"{'ok' if passed else 'not ok'} {len(results)} - {what}", flush=True)
     if why and not passed:
@@ -34,12 +34,12 @@ def leave_out_all(why):
 
 
 def need_nvcc():
-    """The path of nvcc; without one, the whole test is left out."""
+    """The path of nvcc; without it, the whole test is skipped."""
     return shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin") or leave_out_all("there is no nvcc")
 
 
 def finish_tests():
-    """The exit status."""
+    """Prints the TAP plan; returns the exit status."""
     print(f"1..{len(results)}")
     return not all(results)
 
@@ -49,13 +49,13 @@ def lacks(modules):
 
 
 def go_on_with(python, mark):
-    """The same test, from its start, by another interpreter."""
+    """Restarts this test with another interpreter."""
     os.execve(python, [str(python), *sys.argv], os.environ | {mark: "1"})
 
 
 def need_packages(**packages):
-    """need_packages(PIL="pillow"): modules, and what pip calls them. Where this interpreter lacks one, they are installed into a
-    virtual environment in build/, once, which goes on with the test; where that is impossible, the test is left out."""
+    """need_packages(PIL="pillow"): modules, and the names of their packages. If this interpreter lacks one, they are installed into a
+    virtual environment in build/, once, which restarts the test; if that is impossible, the test is skipped."""
     if not lacks(packages):
         return
     if "STRATA_INSTALLED" in os.environ:
@@ -77,8 +77,8 @@ def need_packages(**packages):
 
 
 def need_tensorflow():
-    """In this interpreter, in the one that $STRATA_TENSORFLOW names, or in build/peers-keras, which the benchmarks make.
-    Elsewhere the test is left out: 600 MB are too much for it."""
+    """TensorFlow of this interpreter, of the one that $STRATA_TENSORFLOW names, or of build/peers-keras, which the benchmarks make.
+    Otherwise the test is skipped: 600 MB are too much for it."""
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     if not lacks(["tensorflow"]):
         return

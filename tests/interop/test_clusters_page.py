@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The shell blocks of docs/clusters.md: the resolvers find the cluster that each of them is said to start."""
+"""The shell blocks of docs/clusters.md: the resolvers find the cluster that each of them starts."""
 import os
 import pathlib
 import re
@@ -44,7 +44,7 @@ def by_hand():
     check(len({f["run_id"] for f in found}) == len({f["members"] for f in found}) == 1, "of the same cluster")
 
 
-# Sets for each task what Slurm documents, and runs the program.
+# Sets the variables that Slurm documents for each task, and runs the program.
 SRUN = """#!/bin/bash
 printf '%s\\n' "$@" >"$FOLDER/arguments"
 while [[ $1 == --* ]]; do shift; done

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""strata reads what Python's csv module writes, in all its dialects, and what pandas writes if it is installed."""
+"""strata reads the files of Python's csv module, in all its dialects, and those of pandas if it is installed."""
 import csv
 import math
 import pathlib

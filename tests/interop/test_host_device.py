@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""nvcc compiles rules of optimizers, losses and metrics for a device, and a program that trains on the CPU. Skipped where there is no
+"""nvcc compiles rules of optimizers, losses and metrics for a device, and a program that trains on the CPU. Skipped without
 nvcc."""
 import subprocess
 import sys

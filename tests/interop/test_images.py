@@ -15,13 +15,13 @@ from packages import PROGRAMS, check, finish_tests, need_packages
 need_packages(PIL="pillow")
 from PIL import Image
 
-warnings.simplefilter("ignore")  # of the bytes that make a palette transparent
+warnings.simplefilter("ignore")  # Pillow warns about transparent palettes
 SIZES = [(1, 1), (7, 5), (64, 48), (101, 67)]
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def picture(mode, size):
-    """Smooth, with edges and noise."""
+    """A picture with smooth areas, edges and noise."""
     choose = random.Random(f"{mode} {size}")
     values = bytearray()
     for y in range(size[1]):
@@ -32,7 +32,7 @@ def picture(mode, size):
 
 
 def same(path, expected):
-    """Whether strata reads those pixels, given by the number of channels."""
+    """Whether strata reads the expected pixels, for each number of channels."""
     for channels, (size, pixels) in expected.items():
         out = subprocess.run([PROGRAMS / "interop_images", str(channels), path], capture_output=True, text=True)
         if out.stdout != f"{size[1]} {size[0]} {channels} {pixels.hex()}\n" or out.stderr:
@@ -45,7 +45,7 @@ def as_pillow_reads(path):
     for channels, mode in MODES.items():
         with Image.open(path) as image:
             if image.format == "JPEG" and channels == 1 and image.mode == "RGB":
-                image.draft("L", image.size)  # the luminance that the file has, instead of one computed from RGB
+                image.draft("L", image.size)  # the luminance of the file, instead of one computed from RGB
             expected[channels] = (image.size, image.convert(mode).tobytes())
     return expected
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: hdf5 libzip
-"""Keras from PyPI reads what strata writes, predicts the same and trains on; and strata what Keras writes."""
+"""Keras from PyPI reads files of strata, predicts the same and continues the training; and vice versa."""
 import os
 import pathlib
 import subprocess
@@ -26,7 +26,7 @@ random = np.random.default_rng(7)
 
 
 def strata(network, optimizer, folder, file=None):
-    """(predictions, learning rate, losses of the next steps), or the error as a text."""
+    """Runs strata. Returns (predictions, learning rate, losses of the next steps), or the error as a text."""
     run = subprocess.run([HELPER, network, optimizer, folder, *([file] if file else [])], capture_output=True, text=True)
     if run.returncode:
         return run.stderr.strip()
@@ -44,7 +44,7 @@ def outputs_of(model, x):
 
 
 def predicts(model, x, expected):
-    """Whether a model of Keras does."""
+    """Whether a model of Keras has these predictions."""
     return near(outputs_of(model, x), expected.reshape(len(x), -1), 1e-6)
 
 
@@ -67,12 +67,12 @@ def data_for(folder, shape, classes=5, count=12, whole=None):
 
 
 def forget(model):
-    """Other weights than those that a file is going to give it."""
+    """Overwrites the weights of a model, so that only a file can restore them."""
     model.set_weights([w + 1 if w.dtype.kind == "f" else w for w in model.get_weights()])
 
 
 def both_ways(folder, network, shape, optimizer="adam", trains=False, classes=5, whole=None, formats=FORMATS):
-    """Of a network that has no counterpart here: Keras makes its model from the file of strata, trains it, and writes it."""
+    """Checks a network without a counterpart here: Keras makes its model from the file of strata, trains it, and writes it."""
     x, y = data_for(folder, shape, classes, whole=whole)
     ours = strata(network, optimizer, folder)
     check(not isinstance(ours, str), f"{network} {optimizer}: strata trains and writes", ours)
@@ -87,7 +87,7 @@ def both_ways(folder, network, shape, optimizer="adam", trains=False, classes=5,
         check(predicts(legacy, x, predictions), f"{network} {optimizer}: from .h5")
     check(int(model.optimizer.iterations) == 3 and near(float(model.optimizer.learning_rate), rate, 1e-9), "with step and learning rate")
     if not trains:
-        for weight in model.trainable_variables:  # Normalization would not notice new statistics
+        for weight in model.trainable_variables:  # Normalization would not use new statistics
             weight.assign(weight * 1.01)
     else:
         theirs = losses_of(model, x, y)
@@ -141,7 +141,7 @@ def keras_trained():
 
 
 def from_keras(folder, network, made, optimizer, trains=True):
-    """A model that was built here."""
+    """Checks a model that was built here."""
     x, y = data_for(folder, made.input_shape[1:], made.output_shape[-1])
     made.compile({"adam": keras.optimizers.Adam(0.01), "sgd": keras.optimizers.SGD(0.02, momentum=0.9)}[optimizer],
                  keras.losses.SparseCategoricalCrossentropy())
@@ -152,7 +152,7 @@ def from_keras(folder, network, made, optimizer, trains=True):
 
 
 def refusals(folder):
-    """Files that do not fit or are damaged: one error, which names file and layer."""
+    """Checks that files that do not fit or are damaged cause one error, which names file and layer."""
     data_for(folder, (28, 28), 10)
     whole = folder / "whole.weights.h5"
     model = keras_mlp()
@@ -235,7 +235,7 @@ def refusals(folder):
 
 
 def other_names(folder):
-    """The first bytes of a file say what it is. Up to Keras 2.11, names ending in .h5, .hdf5 and .keras all meant HDF5."""
+    """The first bytes of a file determine its format. Up to Keras 2.11, names ending in .h5, .hdf5 and .keras all meant HDF5."""
     x, _ = data_for(folder, (28, 28), 10)
     model = keras_mlp()
     model.compile("adam", "sparse_categorical_crossentropy")
@@ -250,7 +250,7 @@ def other_names(folder):
             if end != ".weights.h5":
                 run = subprocess.run([PROGRAMS / "interop_keras_to_strata", other], capture_output=True, text=True)
                 check(run.returncode == 0 and "dense<128, relu>" in run.stdout, "and by keras_to_strata", run.stderr)
-    for step, version in ((1, "2.14"), (2, "2.12")):  # their groups, and how they number the layers of a class
+    for step, version in ((1, "2.14"), (2, "2.12")):  # their groups, and their numbering of the layers of a class
         older = folder / "older.weights.h5"
         older.write_bytes((folder / "named.weights.h5").read_bytes())
         with h5py.File(older, "r+") as f:
@@ -272,7 +272,7 @@ def other_names(folder):
 
 
 def functional():
-    """What users write: layers of activations, strides, names, branches."""
+    """A typical functional model: layers of activations, strides, names, branches."""
     start = keras.Input((9, 9, 3), name="pixels")
     h = layers.Conv2D(6, (3, 2), strides=2, padding="same", use_bias=False, kernel_initializer="he_normal")(start)
     h = layers.BatchNormalization(momentum=0.9, scale=False)(h)
@@ -308,7 +308,7 @@ def joined(layer, *branches):
 
 
 def squeezed():
-    """Weights of channels, as in MobileNetV3: pixels that are enlarged to the image, and numbers beside tensors."""
+    """Channel weights as in MobileNetV3: single pixels that are broadcast to the image, and scalars beside tensors."""
     start = keras.Input(IMAGE)
     image = layers.Conv2D(4, 3)(layers.Rescaling(2.0, offset=-1.0)(start))
     weights = layers.Conv2D(4, 1)(layers.GlobalAveragePooling2D(keepdims=True)(image))
@@ -317,7 +317,7 @@ def squeezed():
 
 
 def options_by_shape():
-    """Small models whose options mean something only together with the shape at that layer."""
+    """Small models with options that depend on the shape at their layer."""
     image, row = IMAGE, (8,)
 
     conv = layers.Conv2D
@@ -340,7 +340,7 @@ def options_by_shape():
 
 
 def refused_by_shape():
-    """Models that strata cannot express because of a shape, each with what is said of them."""
+    """Models that strata cannot express because of a shape, each with its messages."""
     image = IMAGE
 
     conv = layers.Conv2D
@@ -360,7 +360,7 @@ def refused_by_shape():
 
 
 def header_of(model, file, name):
-    """(status, header, complaints)"""
+    """Runs keras_to_strata. Returns (status, header, complaints)."""
     model.save(file)
     run = subprocess.run([PROGRAMS / "interop_keras_to_strata", file, name], capture_output=True, text=True)
     return run.returncode, run.stdout, run.stderr
@@ -389,7 +389,7 @@ def headers(folder):
     calls, expected = [], {}
     for name, model in models.items():
         status, header, complaints = header_of(model, folder / f"{name}.keras", name)
-        check(status == 0 and not complaints, f"keras_to_strata knows all of {name}", complaints)
+        check(status == 0 and not complaints, f"keras_to_strata converts all of {name}", complaints)
         check(str(folder) not in header, "the header has the name of the file, and no folder", header)
         old = header_of(model, folder / f"{name}.h5", name)
         check(old[0] == 0 and old[1].splitlines()[1:] == header.splitlines()[1:], f"and in .h5 of {name}", old)
@@ -402,7 +402,7 @@ def headers(folder):
     for name, model in options_by_shape().items():
         for end in (".keras", ".h5"):
             status, header, complaints = header_of(model, folder / f"{name}{end}", name + end[1:])
-            check(status == 0 and not complaints, f"keras_to_strata knows {name}{end}", complaints)
+            check(status == 0 and not complaints, f"keras_to_strata converts {name}{end}", complaints)
             (folder / f"{name}{end}.hpp").write_text(header)
             extents = ", ".join(map(str, model.output_shape[1:]))
             source += [f'#include "{name}{end}.hpp"', f"static_assert({name + end[1:]}::network::output_shape == strata::shape{{{extents}}});"]
@@ -446,7 +446,7 @@ def headers(folder):
             status, header, complaints = header_of(model, folder / f"unknown{end}", "unknown")
             check(status == 1 and not header and words in complaints, f"{what} in {end} is listed", complaints)
 
-    # What hides nothing: all of it is in one list, once.
+    # Everything unknown is in one list, once.
     start, other = keras.Input((6, 6, 2), name="start"), keras.Input((6,), name="other")
     h = keras.Sequential([keras.Input((6, 6, 2)), layers.Conv2D(2, 1), layers.LayerNormalization(axis=1, name="inner")], name="within")(start)
     h = layers.Dense(3, activation="mish", name="dense")(layers.Flatten()(keras.ops.maximum(h, 1.0)))

@@ -17,7 +17,7 @@ import yaml
 RESOLVE = PROGRAMS / "interop_resolve"
 PAGE = "\n".join((ROOT / f"docs/{page}.md").read_text() for page in ("clusters", "model_parallel"))
 BLOCKS = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.M | re.S)
-# (name, key) of each Secret that the page says how to make.
+# (name, key) of each Secret that the page creates.
 SECRETS = re.findall(r"^kubectl create secret generic (\S+) --from-literal=(\w+)=", PAGE, re.M)
 VERSIONS = ["1.28", kubernetes_validate.latest_version()]
 
@@ -31,7 +31,7 @@ def complaint(document, version):
 
 
 def pods(workload):
-    """Name and fields of each pod, as its controller makes them."""
+    """Name and fields of each pod, as its controller creates them."""
     name, spec = workload["metadata"]["name"], workload["spec"]
     is_job = workload["kind"] == "Job"
     for index in range(spec["completions"] if is_job else spec["replicas"]):
@@ -44,7 +44,7 @@ def pods(workload):
 
 
 def environment(container, pod, fields, documents):
-    """What the kubelet gives to the container: references see what stands before them."""
+    """The environment that the kubelet sets in the container: references may use variables before them."""
     maps = {d["metadata"]["name"]: d["data"] for d in documents if d["kind"] == "ConfigMap"}
     variables = {"HOSTNAME": pod}
     index = fields.get("metadata.annotations['batch.kubernetes.io/job-completion-index']")
@@ -106,7 +106,7 @@ def test(number, block):
             check(run.returncode == 0, f"{pod} finds its cluster", run.stderr)
             found[f"{pod}.{subdomain}:{port}"] = dict(line.split(" ", 1) for line in run.stdout.splitlines())
 
-    check(len({f["members"] for f in found.values()}) == 1, f"block {number}: all pods see the same cluster")
+    check(len({f["members"] for f in found.values()}) == 1, f"block {number}: all pods have the same cluster")
     check(
         len({f["coordinator"] for f in found.values()}) == len({f["run_id"] for f in found.values()}) == 1,
         "and coordinator and run",
@@ -115,11 +115,11 @@ def test(number, block):
     for part in next(iter(found.values()))["members"].split(", "):
         role, *addresses = part.split(" ")
         members |= {address: f"{role} {index}" for index, address in enumerate(addresses)}
-    check(members == {address: f["task"] for address, f in found.items()}, "each is who listens at its address")
+    check(members == {address: f["task"] for address, f in found.items()}, "each listens at its own address")
 
 
 def damaged():
-    """The schemas notice mistakes."""
+    """Checks that the schemas detect mistakes."""
     service, job = yaml.safe_load_all(BLOCKS[0])
     service["spec"]["clusterIp"] = service["spec"].pop("clusterIP")
     check(complaint(service, VERSIONS[0]), "a misspelt field is refused")

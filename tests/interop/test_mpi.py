@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: mpi grpc protozero
-"""Processes that mpirun starts train over MPI to the bits of one process, and say what they waited for in vain."""
+"""Processes that mpirun starts train over MPI to the bits of one process, and report what they waited for in vain."""
 import os
 import shutil
 import subprocess
@@ -14,7 +14,7 @@ mpirun = [shutil.which("mpirun.openmpi") or shutil.which("mpirun"), *root, "--ov
 
 
 def run(processes, *arguments):
-    """The lines of all processes, all that was said, and the exit status."""
+    """The lines of all processes, the whole output, and the exit status."""
     out = subprocess.run([*mpirun, "-n", str(processes), PROGRAM, *arguments], capture_output=True, text=True, timeout=120)
     return [line for line in out.stdout.splitlines() if line], out.stdout + out.stderr, out.returncode
 
@@ -26,7 +26,7 @@ for processes in (2, 4):
         check(expected and lines == [expected] * processes, f"{processes} processes, {' '.join(arguments)}: the bits of one", text)
 
 lines, text, _ = run(2, "much")
-check(lines == ["all of it"] * 2, "a message that MPI gets in pieces", text)
+check(lines == ["all of it"] * 2, "a message that is passed to MPI in pieces", text)
 
 began = time.monotonic()
 lines, text, status = run(2, "late")

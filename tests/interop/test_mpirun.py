@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: mpi
-"""Processes that mpirun starts find their cluster: those of Open MPI, and of MPICH where it is installed."""
+"""Processes that mpirun starts find their cluster, with Open MPI, and with MPICH if it is installed."""
 import os
 import re
 import shlex
@@ -13,7 +13,7 @@ RESOLVE = PROGRAMS / "interop_resolve"
 
 
 def info_of(launcher, *options, **variables):
-    """What each process finds, and the text of all."""
+    """The cluster that each process finds, and the whole output."""
     script = 'echo "$("$0" "$@" 2>&1 | tr "\\n" ";")"'  # one write, so that lines of processes do not mix
     command = [*launcher, "-n", "4", "sh", "-c", script, RESOLVE, "mpirun", *options]
     run = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, timeout=300)
@@ -48,7 +48,7 @@ check(test("Open MPI", local, True) != test("Open MPI, again", local, True), "an
 _, text = info_of([*local, "-x", "STRATA_COORDINATOR=nowhere"])
 check(text.count("mpirun: STRATA_COORDINATOR: 'nowhere' has no port: write host:port") == 4, "a wrong address is named by all")
 
-# The line of the documentation, with the hosts that there are.
+# The line of the documentation, with hosts that exist here.
 page = (ROOT / "docs/clusters.md").read_text()
 _, *options, program = shlex.split(re.search(r"^mpirun .*$", page, re.M)[0])
 options[options.index("--host") + 1] = "localhost:8"

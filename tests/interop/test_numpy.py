@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: libzip
-"""NumPy reads the .npy and .npz files that strata writes, strata those of NumPy, and both refuse damage."""
+"""NumPy reads the .npy and .npz files that strata writes, strata reads those of NumPy, and both refuse damaged files."""
 import io
 import pathlib
 import subprocess
@@ -38,7 +38,7 @@ def ours_by_numpy(folder):
     for name, value in expected.items():
         check(same(np.load(folder / f"{name}.npy"), value), f"NumPy reads {name}.npy")
         check(same(np.load(folder / f"{name}.npy", mmap_mode="r"), value), f"NumPy maps {name}.npy")
-        # What NumPy itself would have written.
+        # The file that NumPy itself would have written.
         buffer = io.BytesIO()
         np.save(buffer, value)
         check(buffer.getvalue() == (folder / f"{name}.npy").read_bytes(), f"{name}.npy is what NumPy writes, byte by byte")
@@ -59,7 +59,7 @@ def ours_by_numpy(folder):
 
 
 def reads(path, array, *member):
-    """Whether strata reads the array: as numbers of 64 bits, which hold them all."""
+    """Whether strata reads the array, as elements of 64 bits, which can represent all of them."""
     kind = "float64" if array.dtype.kind in "bf" else "int64" if array.dtype.kind == "i" else "uint64"
     answer = strata(kind, path, *member)
     if answer.returncode:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The package safetensors from PyPI reads what strata writes, and strata what the package writes."""
+"""The package safetensors from PyPI reads the files of strata, and strata reads those of the package."""
 import os
 import subprocess
 import sys
@@ -78,7 +78,7 @@ def theirs_by_us(path):
 
 
 def unknown_type_alone(path):
-    """Formats get new types: strata leaves such a tensor alone, and reads the others."""
+    """Checks that strata ignores a tensor with an unknown element type, and reads the others."""
     with open(path, "rb") as f:
         whole = f.read()
     before = strata("print", path).stdout

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/site/build makes a site whose links all lead somewhere; and, where Chromium and its driver are installed, a browser shows
+"""docs/site/build makes a site without broken links; and, if Chromium and its driver are installed, a browser shows
 and searches its pages. (tests/run does not install them: they are 300 MB.)"""
 import functools
 import html.parser
@@ -59,7 +59,7 @@ with tempfile.TemporaryDirectory() as folder:
     check(built.returncode == 0, "the site is built without a warning", built.stdout + built.stderr)
     pages = sorted(p for p in site.glob("**/*.html") if p.name != "404.html")
     check(len(pages) > 40 and (site / "api/callbacks.html").exists(), "with a page for each page of docs and each room", str(pages))
-    check(not (broken := list(broken_links(site))), "all links lead somewhere", "\n".join(broken))
+    check(not (broken := list(broken_links(site))), "no link is broken", "\n".join(broken))
     api = (site / "api/callbacks.html").read_text()
     check("restore_best_weights" in api and "belongs to the snapshots of backup_and_restore" in api, "docstrings and settings are in the API pages")
 
@@ -90,10 +90,10 @@ with tempfile.TemporaryDirectory() as folder:
     WebDriverWait(browser, 30).until(lambda b: field.is_displayed() and field.is_enabled())
 
     def found(words):
-        """(page, text) of what the search shows, the first ones first."""
+        """(page, text) of each result of a search, in their order."""
         field.clear()
         field.send_keys(words)
-        time.sleep(1)  # it shows the last answer until it has the next one
+        time.sleep(1)  # the previous results stay until there are new ones
         items = WebDriverWait(browser, 30).until(lambda b: [e for e in b.find_elements(By.CSS_SELECTOR, ".md-search-result__item") if e.text])
         return [(e.find_element(By.TAG_NAME, "a").get_attribute("href").split("/")[-1].split(".")[0], e.text) for e in items]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""TensorBoard reads what tensor_board writes: through its own reader, also while the file grows and after a kill."""
+"""TensorBoard's own reader reads the files of tensor_board, also while they grow and after a kill."""
 import collections
 import io
 import pathlib
@@ -110,7 +110,7 @@ with tempfile.TemporaryDirectory() as folder:
     def images(accumulator, tag):
         width, height, *pictures = accumulator.Tensors(tag)[-1].tensor_proto.string_val
         pixels = [numpy.asarray(Image.open(io.BytesIO(p))) for p in pictures]
-        check(all(p.shape[:2] == (int(height), int(width)) for p in pixels), f"{tag}: images of the size that is said")
+        check(all(p.shape[:2] == (int(height), int(width)) for p in pixels), f"{tag}: images of the declared size")
         return pixels
 
     def gray(weights):
@@ -131,12 +131,12 @@ with tempfile.TemporaryDirectory() as folder:
     check((images(pictures, "clear")[0] == numpy.arange(1, 9).reshape(2, 1, 4)).all(), "and one with opacity")
     check(expected["refused"] == [(0, 1.0)], "the wrong number of pixels is an error")
 
-    # A killed process leaves whole records and perhaps a part of one.
+    # A killed process leaves complete records and perhaps a part of one.
     (file,) = (logs / "train").iterdir()
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) * 2 // 5 + 1])
     found = scalars(read("train"), "batch_loss")
-    check(0 < len(found) < 12 and found == expected["batch_loss"][: len(found)], "a file that is cut is read up to the cut")
+    check(0 < len(found) < 12 and found == expected["batch_loss"][: len(found)], "a truncated file is read up to its end")
 
     unwritable = pathlib.Path(folder) / "file"
     unwritable.write_text("")

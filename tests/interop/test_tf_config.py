@@ -16,7 +16,7 @@ ROLES = ["chief", "worker", "ps", "evaluator"]
 
 
 def ours(text):
-    """What strata finds, or None where it refuses."""
+    """The cluster that strata finds; None if it refuses."""
     run = subprocess.run([RESOLVE, "tf_config"], env=os.environ | {"TF_CONFIG": text}, capture_output=True, text=True)
     if run.returncode:
         return None

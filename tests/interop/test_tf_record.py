@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: protozero
-"""TensorFlow reads the TFRecord files that strata writes, strata those of TensorFlow, and both refuse damage.
+"""TensorFlow reads the TFRecord files that strata writes, strata reads those of TensorFlow, and both refuse damaged files.
 
-(Where TensorFlow is not, tests/unit/data_tf_record.cpp reads recorded files of it.)
+(Without TensorFlow, tests/unit/data_tf_record.cpp reads recorded files of it.)
 """
 import pathlib
 import subprocess
@@ -24,7 +24,7 @@ def strata(command, path, kind):
 
 
 def records_of(path, kind):
-    """What tf.data reads, or None where it refuses."""
+    """The records that tf.data reads; None if it refuses."""
     try:
         return [record.numpy() for record in tf.data.TFRecordDataset(path, compression_type=kind)]
     except tf.errors.OpError:
@@ -71,7 +71,7 @@ def theirs_by_us(folder):
 
 
 def canonical(word):
-    """C and Python write the same hexadecimal float differently."""
+    """A hexadecimal float in one form: C and Python write it differently."""
     key, kind, *values = word.split()
     return " ".join([key, kind, *(float.fromhex(v).hex() for v in values)] if kind == "2" else [key, kind, *values])
 
@@ -112,7 +112,7 @@ def both_refuse(folder):
             theirs, ours = records_of(str(path), kind), strata("records", path, kind)
             refused += theirs is None
             same = theirs is not None and ours.stdout.split() == [r.hex() for r in theirs]
-            # TensorFlow takes a file that ends within a header, or a compressed stream without an end, for a whole one.
+            # TensorFlow accepts a file that ends within a header, and a compressed stream without an end.
             stricter = same and "the file ends within its header" in ours.stderr
             agreed += (theirs is None or stricter) if ours.returncode else same
         check(agreed == trials and refused > trials // 2, f"both refuse the same damage '{kind}': {agreed} of {trials}")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Processes that PyTorch's torchrun starts find their cluster, and the coordinator's port is free for it.
+"""Processes that PyTorch's torchrun starts find their cluster, and the coordinator's port is free.
 
-Runs where torchrun is: in the PATH, or in build/peers-torch, which the benchmarks make. Elsewhere it is skipped: PyTorch is too
-large for a test, and tests/unit/cluster_launchers.cpp has the variables it sets.
+Needs torchrun in the PATH, or in build/peers-torch, which the benchmarks make. Otherwise it is skipped: PyTorch is too large for
+a test, and tests/unit/cluster_launchers.cpp has the variables that torchrun sets.
 """
 import pathlib
 import shutil
@@ -16,7 +16,7 @@ TORCHRUN = shutil.which("torchrun") or shutil.which(ROOT / "build/peers-torch/bi
 if not TORCHRUN:
     leave_out_all("there is no torchrun")
 
-# While torchrun lives, rank 0 binds the port that all of them found, as the coordinator will.
+# While torchrun runs, rank 0 binds the port that all of them found, as the coordinator will.
 SCRIPT = """
 set -e
 "$1" any_cluster >"$2/$RANK"
@@ -29,7 +29,7 @@ with tempfile.TemporaryDirectory() as folder:
     script.write_text(SCRIPT)
     command = [TORCHRUN, "--nproc-per-node=3", "--no-python", "bash", script, RESOLVE, folder, sys.executable]
     run = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    check(run.returncode == 0, "rank 0 can listen where the others look for it", run.stderr)
+    check(run.returncode == 0, "rank 0 can listen at the address that the others have", run.stderr)
     texts = [(pathlib.Path(folder) / str(rank)).read_text() for rank in range(3)]
 facts = [dict(line.split(" ", 1) for line in text.splitlines()) for text in texts]
 check([f["task"] for f in facts] == ["worker 0", "worker 1", "worker 2"], "three workers, each with its rank")

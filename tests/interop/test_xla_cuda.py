@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The CUDA plugin compiles training steps for GPUs that this machine does not have, by the descriptions of GPUs that its file has.
-With --install it is fetched into build/ first, with NVIDIA's assembler: 260 MB. A run without it leaves the test out. With --all
-every network is compiled, which takes minutes of a core; otherwise MLPs are."""
+"""The CUDA plugin compiles training steps for GPUs that this machine does not have, from the descriptions of GPUs in its file.
+With --install, it is first fetched into build/, with NVIDIA's assembler: 260 MB. Without the plugin, the test is skipped. With
+--all, every network is compiled, which takes minutes of a core; otherwise only MLPs are."""
 import os
 import pathlib
 import subprocess

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""libtpu compiles training steps for TPUs that this machine does not have. With --install it is fetched into build/ first; a run
-without it leaves the test out: 200 MB are too much for it. With --all every network is compiled for every topology, which takes
-an hour of a core; otherwise MLPs are, and one convolutional network for one topology."""
+"""libtpu compiles training steps for TPUs that this machine does not have. With --install, it is first fetched into build/; without
+it, the test is skipped: 200 MB are too much for it. With --all, every network is compiled for every topology, which takes an hour
+of a core; otherwise only MLPs are, and one convolutional network for one topology."""
 import os
 import pathlib
 import subprocess
@@ -17,7 +17,7 @@ if not library:
 
     library = pathlib.Path(libtpu.__file__).parent / "libtpu.so"
 
-# Two processes may load libtpu at a time, it looks for no metadata server, and says little.
+# Lets two processes load libtpu at a time, without a metadata server, and reduces its log.
 quiet = {"TPU_LIBRARY_PATH": str(library), "TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1", "TPU_WORKER_HOSTNAMES": "localhost",
          "TPU_ACCELERATOR_TYPE": "v5litepod-8", "TPU_STDERR_LOG_LEVEL": "3", "TPU_MIN_LOG_LEVEL": "3"}
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A PJRT plugin from PyPI trains what this machine's cores train: the same losses in each of 100 steps, on 1 to 8 replicas, and
-files that the one writes and the other reads. With --all, which takes a quarter of an hour of a core, also the reference CNN,
+"""Trainings on a PJRT plugin from PyPI and on this machine's cores: the same losses in each of 100 steps, on 1 to 8 replicas, and
+files that one writes and the other reads. With --all, which takes a quarter of an hour of a core, also the reference CNN,
 every layer and ResNet-20, in double."""
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""Plugins of PyPI: what compares modules on that for CPUs with the reference, and what compiles for devices that are not there."""
+"""Plugins from PyPI: compares modules on the one for CPUs with the reference, and compiles for devices that are absent."""
 import os
 import pathlib
 import subprocess
@@ -8,14 +8,14 @@ from packages import PROGRAMS, QUICK_TO_COMPILE, ROOT, check, finish_tests, go_o
 
 
 def cpu_plugin():
-    """Its path. Where the package cannot be installed, the test is left out."""
+    """The path of the plugin for CPUs. If its package cannot be installed, the test is skipped."""
     need_packages(xla_plugins="xla-cpu-pjrt==0.0.1")
     import xla_plugins
     return pathlib.Path(next(iter(xla_plugins.__path__))) / "xla_cpu_pjrt/xla_cpu_pjrt.so"
 
 
 def run_comparisons(program, count):
-    """A check for each line that the program prints."""
+    """Makes a check of each line that the program prints."""
     environment = {"STRATA_XLA_PLUGIN": str(cpu_plugin()), "XLA_FLAGS": QUICK_TO_COMPILE, "TF_CPP_MIN_LOG_LEVEL": "3"}
     run = subprocess.run([PROGRAMS / program], capture_output=True, text=True, env=os.environ | environment)
     lines = run.stdout.splitlines()
@@ -26,8 +26,8 @@ def run_comparisons(program, count):
 
 
 def need_large_packages(test, **packages):
-    """Hundreds of megabytes: with --install they are fetched into build/, once. A run without it uses them if they are there, and
-    otherwise leaves the test out."""
+    """Packages of hundreds of megabytes: with --install, they are fetched into build/, once. Without it, they are used if they are there,
+    otherwise the test is skipped."""
     if "--install" in sys.argv:
         need_packages(**packages)
     python = ROOT / "build" / "-".join(["python", *packages]) / "bin/python"
@@ -38,7 +38,7 @@ def need_large_packages(test, **packages):
 
 
 def compile_ahead(platform, where, name, devices, networks, environment):
-    """The training steps of networks, for one device and for all of them."""
+    """Compiles the training steps of networks, for one device and for all devices."""
     for network in networks:
         run = subprocess.run([PROGRAMS / "interop_xla_ahead", platform, where, network], capture_output=True, text=True, env=os.environ | environment)
         lines = [line.split() for line in run.stdout.splitlines()]

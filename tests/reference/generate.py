@@ -7,7 +7,7 @@
     venv/bin/python generate.py --rounding  # also prints how far float32 training drifts from the recordings
 
 Keras runs on JAX in float64. The second implementation is PyTorch in float64, or NumPy for the optimizers and schedules, which
-PyTorch defines otherwise. README.md describes every file and every rule; this script need not be read for that.
+PyTorch defines otherwise. README.md describes every file and every rule; reading this script is not necessary.
 """
 
 import json
@@ -654,7 +654,7 @@ NUMPY_OPTIMIZERS = {"adam": numpy_adam(), "sgd_momentum": numpy_sgd(momentum=0.9
 def record_optimizers():
     recording = Recording("optimizers")
     initial = {"kernel": values(101, (7, 3)), "bias": values(102, (3,))}
-    # Sizes that tell the placements of epsilon apart and that clip in some steps only.
+    # Sizes for which the placement of epsilon matters, and that clip only in some steps.
     size = 2.0 ** np.array([0, -2, 1, -1, 2, -3, 0, 1, -2, 0])
     kernel = values(103, (STEPS, 7, 3)) * size[:, None, None]
     kernel[:, :, 2] *= 2.0**-12

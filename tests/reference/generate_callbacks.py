@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Records recorded/callbacks.safetensors: what callbacks decide at the end of which epoch, for values that are given.
+"""Records recorded/callbacks.safetensors: the decisions of callbacks at the end of each epoch, for given values.
 
     python3 -m venv venv && venv/bin/pip install keras==3.15.1 jax==0.10.2 safetensors==0.8.0 numpy==2.4.6
     venv/bin/python generate_callbacks.py
 
-Keras' own callbacks are asked, with a model that only keeps the number of the epoch as its weights.
+The decisions are those of Keras' own callbacks, with a model whose only weight is the number of the epoch.
 """
 
 import json

@@ -28,11 +28,11 @@ random = np.random.default_rng(1)
 
 
 def short(shape, scale):
-    """Random numbers that float32 holds exactly."""
+    """Random numbers that are exact in float32."""
     return random.uniform(-scale, scale, shape).astype(np.float32).astype(np.float64)
 
 
-samples = short((STEPS, BATCH, 8), 2)  # column 2 is read by nobody
+samples = short((STEPS, BATCH, 8), 2)  # no layer reads column 2
 samples[..., 0:2] = random.integers(0, 9, (STEPS, BATCH, 2))
 samples[..., 7] = random.integers(0, 6, (STEPS, BATCH))
 labels = random.integers(0, CLASSES, (STEPS, BATCH)).astype(np.int32)

@@ -30,7 +30,7 @@ random = np.random.default_rng(1)
 
 
 def short(shape, scale):
-    """Random numbers that float32 holds exactly."""
+    """Random numbers that are exact in float32."""
     return random.uniform(-scale, scale, shape).astype(np.float32).astype(np.float64)
 
 

@@ -45,7 +45,7 @@ tensors = {}
 
 
 def numbers(shape):
-    """Random numbers that float32 holds exactly."""
+    """Random numbers that are exact in float32."""
     return random.uniform(-2, 2, shape).astype(np.float32).astype(np.float64)
 
 

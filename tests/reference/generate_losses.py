@@ -30,7 +30,7 @@ long = lambda x: np.asarray(x, np.longdouble)
 
 
 def short(low, high, shape):
-    """Random numbers that float32 holds exactly."""
+    """Random numbers that are exact in float32."""
     return random.uniform(low, high, shape).astype(np.float32).astype(np.float64)
 
 

@@ -27,7 +27,7 @@ random = np.random.default_rng(11)
 
 
 def short(low, high, shape):
-    """Random numbers that float32 holds exactly."""
+    """Random numbers that are exact in float32."""
     return random.uniform(low, high, shape).astype(np.float32).astype(np.float64)
 
 
@@ -118,7 +118,7 @@ class ConfusionMatrix(K.Metric):
 
 # ----------------------------------------------------------------------------------------------------------------- recording
 def likely(shape):
-    """Labels, and predictions that have something to do with them."""
+    """Labels, and predictions that are correlated with them."""
     y = random.integers(0, 2, shape).astype(np.float64)
     return y, np.clip(y * 0.25 + short(0, 0.75, shape), 0, 1).astype(np.float32).astype(np.float64)
 
@@ -132,7 +132,7 @@ bits, five = likely((SAMPLES, 3)), classes(5)
 amounts = short(-3, 3, (SAMPLES, 4))
 amounts = amounts, (amounts + short(-1, 1, amounts.shape)).astype(np.float32).astype(np.float64)
 logits = bits[0], (8 * bits[1] - 4).astype(np.float32).astype(np.float64)
-# Rows with one number that is not finite, and rows of one number.
+# Rows with one element that is not finite, and rows of one element.
 hostile = five[0][::2].copy(), five[1][::2].copy()
 for i, row in enumerate(hostile[1]):
     row[i % 5 if i % 4 else slice(None)] = (0.5, np.nan, np.inf, -np.inf)[i % 4]

@@ -38,7 +38,7 @@ tensors = {}
 
 
 def numbers(shape, most=2):
-    """Random numbers that float32 holds exactly."""
+    """Random numbers that are exact in float32."""
     return random.uniform(-most, most, shape).astype(np.float32).astype(np.float64)
 
 

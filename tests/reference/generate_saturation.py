@@ -5,7 +5,7 @@
     venv/bin/python generate_saturation.py     # fails if the two computations below disagree
 
 Loss and gradients are plain formulas of the logits in float64. Predictions outside [1e-7, 1 - 1e-7] are clamped by Keras on JAX
-(README.md), so Keras cannot be asked. The second computation takes logarithms of probabilities and central differences, both
+(README.md), so they cannot be recorded from Keras. The second computation takes logarithms of probabilities and central differences, both
 in numpy.longdouble.
 """
 
@@ -20,11 +20,11 @@ random = np.random.default_rng(1)
 
 
 def short(shape, scale):
-    """Random numbers that float32 holds exactly."""
+    """Random numbers that are exact in float32."""
     return random.uniform(-scale, scale, shape).astype(np.float32).astype(np.float64)
 
 
-# ------------------------------------------------------------------------------------- what stands before the last activation
+# ------------------------------------------------------------------------------------- what precedes the last activation
 # Each: parameters, then logits and the gradient of the parameters from that of the logits.
 class dense:
     input_shape = (5,)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records recorded/weights.safetensors: what Keras' own fit makes of sample_weight and class_weight.
+"""Records recorded/weights.safetensors: the results of Keras' own fit with sample_weight and class_weight.
 
     python3 -m venv venv && venv/bin/pip install keras==3.15.1 jax==0.10.2 safetensors==0.8.0 numpy==2.4.6
     venv/bin/python generate_weights.py

@@ -1,4 +1,4 @@
-"""One build folder of the tests: its options, what Meson knows of it, and what ninja has built of it so far."""
+"""A build folder of the tests: its options, its Meson tests, and the files that ninja has built so far."""
 import json
 import os
 import re
@@ -11,16 +11,17 @@ from pathlib import Path
 import sources
 
 CPUS = len(os.sched_getaffinity(0))
-# Compilers give way to tests that run: some of those look at the clock.
+# Compilers have a lower priority than tests, some of which measure time.
 NICE = ["nice", "-n", "15"]
-# Twice as long with these, and with a way to go on after an error.
+# With these checks, or with recovery after an error, compiling takes twice as long.
 SLOW_TO_COMPILE = "alignment,null,object-size,pointer-overflow,vptr"
-# Twice as long with this one of clang++'s. It finds calls through a pointer to another type of function: strata casts none.
+# With this check of clang++, compiling takes twice as long. It finds calls through pointers to functions of another type, and strata
+# casts none.
 SLOW_TO_COMPILE_BY_CLANG = SLOW_TO_COMPILE + ",function"
 
-# A tenth of the time to compile: AddressSanitizer's check of an access is a function of its run-time library.
+# Saves a tenth of the time to compile: AddressSanitizer's checks of accesses become calls of its run-time library.
 CALLS_INSTEAD_OF_CHECKS = ["-mllvm", "-asan-instrumentation-with-call-threshold=0"]
-# A tenth of g++'s time goes into looking for memory to use again. It does so from 1 GiB on, not from 128 MiB.
+# g++ spends a tenth of its time in garbage collection. It begins at 1 GiB instead of 128 MiB.
 COLLECT_LATE = ["--param=ggc-min-heapsize=1048576"]
 
 
@@ -29,7 +30,7 @@ def run(*command, **options):
 
 
 def can_sanitize(compiler, sanitizer):
-    """Not every clang package brings the run-time libraries of its sanitizers."""
+    """Whether a compiler has the run-time libraries of a sanitizer; not every clang package does."""
     with tempfile.TemporaryDirectory() as folder:
         command = [compiler, f"-fsanitize={sanitizer}", "-x", "c++", "-", "-o", f"{folder}/program"]
         return run(*command, input="int main() {}", capture_output=True).returncode == 0
@@ -41,7 +42,7 @@ def has_avx2():
 
 
 class Test:
-    """One of Meson's tests. It can run as soon as no file is left in `unbuilt`."""
+    """A test of Meson. It can run as soon as `unbuilt` is empty."""
 
     def __init__(self, build, introspected, files):
         self.build, self.name, self.command = build, introspected["name"], introspected["cmd"]
@@ -54,27 +55,27 @@ class Test:
 
     @property
     def compiles(self):
-        """Rather than running something that was built before."""
+        """Whether the test itself compiles, instead of running a program that was built."""
         return not self.files and not self.command[-1].endswith(".py")
 
     @property
     def waits(self):
-        """For processes, for time to pass: it leaves the processor to others."""
+        """Whether the test mostly waits, for processes or for time to pass, and leaves the processors to others."""
         return self.kind in ("distributed", "interop")
 
 
 class Build:
     def __init__(self, compiler, sanitizer="", compilers=None, newest="", kinds=None, but=(), lines=True, sanitizers_follow=False, distributes=True):
-        """kinds: what the names of its tests begin with, None for all, without those that begin with one of `but`. lines: whether a
-        sanitizer's report names lines besides functions, which takes a third longer to compile. sanitizers_follow: another build runs all
-        of its tests under AddressSanitizer. distributes: False without the unit tests of what is between processes."""
+        """kinds: prefixes of the names of its tests, None for all; `but`: prefixes that are excluded. lines: whether a sanitizer's
+        report has lines besides functions, which takes a third longer to compile. sanitizers_follow: another build runs all
+        of its tests under AddressSanitizer. distributes: False excludes the unit tests of communication between processes."""
         self.compiler, self.sanitizer, self.sanitizers_follow = compiler, sanitizer, sanitizers_follow
         self.kinds, self.but, self.distributes = kinds, but, distributes
         self.label = f"{compiler} {sanitizer}".strip()
         self.folder = Path("build/tests") / re.sub("[ ,]", "-", self.label)
         self.options = ["-Dtests=enabled", f"-Dexamples={'disabled' if sanitizer else 'enabled'}", "-Dbench=disabled"]
         self.options += ["-Dwerror=true", "-Ddebug=false", f"-Dcompilers={','.join(compilers or [compiler])}", f"-Dnewest={newest}"]
-        self.options += [f"-Doptimization={0 if sanitizer else 1}"]  # to compile takes three times as long otherwise
+        self.options += [f"-Doptimization={0 if sanitizer else 1}"]  # otherwise compiling takes three times as long
         flags = []
         if sanitizer:
             flags += ["-g1", "-gno-column-info"] if lines else []
@@ -87,22 +88,22 @@ class Build:
         flags += [] if "clang" in compiler else COLLECT_LATE
         self.options += [f"-Dcpp_args={' '.join(flags)}"]
         self.tests = []
-        self.finished = False  # with building
+        self.finished = False  # whether building has ended
         self.says = self.folder / "ninja.txt"
         self.failed = []  # (file, what the compiler printed)
-        self.before = None  # what ninja's log held before
+        self.before = None  # ninja's log before this run
         self.logged = None  # (time, size) of that log when it was last read
         self.began = time.time()
-        self.compiled = {}  # object file -> seconds of a processor, of this time; 0 where ccache had it
+        self.compiled = {}  # object file -> processor seconds in this run; 0 if ccache had it
 
     def configure(self):
-        """What went wrong, or "" if nothing."""
+        """Configures the folder. Returns the error, or ""."""
         setup = self.set_up(*["--reconfigure"] if (self.folder / "meson-private/coredata.dat").exists() else [])
-        # Meson remembers that a library was missing when it looked for it before. If it is missing still, that is no news.
+        # Meson caches the result that a library was missing. If it is still missing, nothing has changed.
         missing = "".join(re.findall(r".* is left out for want of .*\n", setup.stdout))
         known = self.folder.with_name(self.folder.name + ".left_out")
         if missing and setup.returncode == 0 and (not known.exists() or known.read_text() != missing):
-            (self.folder / "meson-private/coredata.dat").unlink(missing_ok=True)  # what is built stays
+            (self.folder / "meson-private/coredata.dat").unlink(missing_ok=True)  # built files are kept
             setup = self.set_up()
             known.write_text("".join(re.findall(r".* is left out for want of .*\n", setup.stdout)))
         return setup.stdout + setup.stderr if setup.returncode else ""
@@ -110,15 +111,15 @@ class Build:
     def set_up(self, *how):
         environment = os.environ | {"CXX": f"ccache {self.compiler}"}
         if shutil.which("ld.lld"):
-            environment["CXX_LD"] = "lld"  # a fifth of the time
+            environment["CXX_LD"] = "lld"  # links in a fifth of the time
         return run("meson", "setup", *how, self.folder, *self.options, capture_output=True, env=environment)
 
     def introspect(self, what):
         return json.loads((self.folder / f"meson-info/intro-{what}.json").read_text())
 
     def select(self, filters):
-        """A program of several files is chosen only where all of them are; otherwise each file has its own. Where sanitizers follow, what
-        they run is only compiled."""
+        """Selects tests. A program of several files is chosen only if all of them are; otherwise each file has a program of its own. If
+        sanitizers follow, tests that they run are only compiled."""
         every = [t for t in self.introspect("tests") if self.has(t)]
         if not self.distributes:
             every = [t for t in every if not (source := self.source_of(t)) or not source.distributes]
@@ -137,7 +138,7 @@ class Build:
         self.tests = [Test(self, t, [file for target in t["depends"] for file in files[target]]) for t in chosen]
 
     def has(self, test):
-        """A test that has to be named is chosen by more than its kind."""
+        """Whether the build has a test. A test that must be named is not selected by its kind alone."""
         kinds = [kind for kind in self.kinds or [""] if "/" in kind or "strata:only_if_named" not in test["suite"]]
         return test["name"].startswith(tuple(kinds)) and not test["name"].startswith(tuple(self.but))
 
@@ -147,20 +148,20 @@ class Build:
         return sources.Source(Path(), file) if file.exists() else None
 
     def is_for_sanitizer(self, test, filters):
-        """Filters may ask AddressSanitizer for what takes it too long otherwise."""
+        """Whether a test runs under the sanitizer. Filters may select tests that otherwise take too long with AddressSanitizer."""
         is_thread, source = "thread" in self.sanitizer, self.source_of(test)
         return source.is_for(self.sanitizer) or (bool(filters) and not is_thread) if source else not is_thread
 
     def compile(self):
-        """All that the tests depend on, with what waiting tests need first."""
+        """Compiles all files that the tests depend on, those of waiting tests first."""
         first = {file for t in self.tests if t.waits for file in t.files}
         rest = {file for t in self.tests for file in t.files} - first
-        self.says.write_text("")  # before another thread looks for failures in it
+        self.says.write_text("")  # before another thread reads failures from it
         self.before = self.read_log()
         self.began = time.time()
         ninja = ["ninja", "-C", self.folder]
         counting = os.environ | {"CCACHE_PREFIX": str(Path(__file__).with_name("count_seconds"))}
-        run(*ninja, "build.ninja", capture_output=True)  # where ninja takes it for old, -n plans nothing else
+        run(*ninja, "build.ninja", capture_output=True)  # if it is out of date, -n lists nothing else
         for files in (sorted(first), sorted(rest)):
             if not files:
                 continue
@@ -168,11 +169,11 @@ class Build:
             everything = [*NICE, *ninja, "-j", str(CPUS), "-k", "0", *files]
             with self.says.open("a") as says:
                 run(*everything, stdout=says, stderr=subprocess.STDOUT, env=counting)
-            self.strike_up_to_date(files)  # once the log lacked lines, because another process had rewritten it
+            self.strike_up_to_date(files)  # the log may lack lines if another process has rewritten it
         self.finished = True
 
     def strike_up_to_date(self, files):
-        """What ninja would not link now."""
+        """Removes files that ninja would not link now, because they are up to date."""
         plan = run("ninja", "-C", self.folder, "-n", *files, capture_output=True)
         if plan.returncode == 0:
             self.strike(set(files) - set(re.findall(r"Linking target (\S+)", plan.stdout)))
@@ -182,7 +183,7 @@ class Build:
             t.unbuilt -= built
 
     def look(self):
-        """Notes what ninja has built since the last look, it logs each file that it has built without an error, and what has failed."""
+        """Notes the files that ninja has built since the last call, as its log has them, and those that failed."""
         says = self.says.read_text() if self.says.exists() and self.before is not None else ""
         self.failed = re.findall(r"^FAILED: (?:\[code=\d+\] )?(\S+).*\n((?:(?!\[\d+/\d+\] |ninja: ).*\n)*)", says, re.M)
         log = self.folder / ".ninja_log"
@@ -195,13 +196,13 @@ class Build:
         self.strike(built)
 
     def read_log(self):
-        """{(file, begin, end)}"""
+        """The entries of ninja's log: {(file, begin, end)}."""
         log = self.folder / ".ninja_log"
         lines = [line.split("\t") for line in log.read_text().splitlines()[1:]] if log.exists() else []
         return {(line[3], line[0], line[1]) for line in lines if len(line) == 5}
 
     def seconds_of(self, file):
-        """What its compiler computed, in seconds."""
+        """The processor time of compiling a file, in seconds."""
         counted = self.folder / f"{file}.seconds"
         if not counted.exists() or counted.stat().st_mtime < self.began:
             return 0
@@ -214,5 +215,5 @@ class Build:
         return bool(test.unbuilt) and (self.finished or bool(self.failures_of(test)))
 
     def why_unbuilt(self, test):
-        """What ninja printed of the files that the test lacks."""
+        """The output of ninja about the files that the test lacks."""
         return "".join(self.failures_of(test) or [text for _, text in self.failed] or [self.says.read_text()]).splitlines()

@@ -1,7 +1,7 @@
 """Runs tests while others are still compiled, so that the processors are busy to the end.
 
-Compilers have a low priority and take what is left. Of the tests that run programs, those that wait (distributed, interop) go
-first, since the others can share the processors with nothing to wait for. Tests that only compile fill what remains."""
+Compilers have a low priority and use idle processors. Of the tests that run programs, those that wait (distributed, interop) start
+first, since the others never leave processors idle. Tests that only compile use the rest."""
 import os
 import queue
 import random
@@ -17,17 +17,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 from build import CPUS, NICE
 
-# The longest first; static and consumer are short, which is good to end with.
+# The longest first; static and consumer are short, so they come last.
 LONGEST_FIRST = ["distributed", "interop", "headers", "snippets", "targets", "warnings", "unit", "must_fail", "consumer", "tree", "reference"]
-# A group of their own, so that nothing is left of a test that ran out of time.
+# A process group of its own, so that no process of a test that takes too long is left.
 OWN_GROUP = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
 
 
 class Outcome:
     def __init__(self, test, seconds, code, out, err, computed):
-        """seconds: on the clock. computed: of processors, for the test and all processes that were waited for."""
+        """seconds: wall-clock time. computed: processor time of the test and all processes that it waited for."""
         self.test, self.seconds, self.code, self.out, self.err, self.computed = test, seconds, code, out, err, computed
-        self.passed, self.skipped, self.failures = 0, 0, []  # cases; what went wrong, in words
+        self.passed, self.skipped, self.failures = 0, 0, []  # numbers of cases; descriptions of failures
         if code is None:
             self.failures = [f"took more than {seconds:.0f} s"]
         elif test.prints_tap:
@@ -53,7 +53,7 @@ class Outcome:
             self.failures.append(f"announces {plan[1]} cases and shows {len(cases)}")
 
     def what_it_says(self):
-        """Of TAP, the cases that failed, and what they say; of anything else, all."""
+        """The failed cases of TAP with their messages; of any other output, all of it."""
         lines = self.out.splitlines()
         if any(line.startswith("not ok") for line in lines):
             shown, shows = [], False
@@ -71,7 +71,7 @@ def can_fix_addresses():
 
 
 def has_ended(process, timeout):
-    """Waits for it at most so long, and leaves it to os.wait4 to ask for its code."""
+    """Waits at most `timeout` seconds for a process; its exit code is left for os.wait4."""
     descriptor = os.pidfd_open(process.pid)
     try:
         return bool(select.select([descriptor], [], [], timeout)[0])
@@ -165,7 +165,7 @@ class Schedule:
         if test.compiles:
             command, timeout = [*NICE, *command], 3 * timeout
         if test.build.sanitizer:
-            # clang 14's sanitizers cannot bear much randomness in addresses
+            # clang 14's sanitizers fail if addresses are too random
             command, timeout = [*self.fixed_addresses, *command], 3 * timeout
         environment = os.environ | {"MALLOC_PERTURB_": str(random.randint(1, 255))} | test.environment
         began = time.monotonic()

@@ -1,4 +1,4 @@
-# What tests/run, examples/run and bench/run share: missing packages, the compiler, building and running one program.
+# Common parts of tests/run, examples/run and bench/run: missing packages, the compiler, building and running one program.
 start=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 root=$PWD
@@ -7,7 +7,7 @@ missing=()
 reasons=()
 
 # need PROBE PACKAGE REASON [COMPILER...]: notes the package unless PROBE is there: a command, a /path with wildcards or a <header> that
-# the compiler finds. A command of another package, such as mpicxx or h5cc, says nothing about a header.
+# the compiler finds. The command of another package, such as mpicxx or h5cc, does not imply a header.
 need() {
   if [[ $1 == \<*\> ]]; then
     has_header "$1" "${@:4}" && return
@@ -47,7 +47,7 @@ need_libraries_of() {
   for library in $(sed -sEn '1,10s,^(//|#) (needs|uses): ,,p' "$@" | xargs -n1 | sort -u); do need_library "$library"; done
 }
 
-# g++ 12 or newer, under whatever name.
+# g++ 12 or newer, by any name.
 find_gxx() {
   local candidate
   for candidate in g++ g++-14 g++-13 g++-12; do
@@ -85,7 +85,7 @@ install_missing() {
   gxx=$(find_gxx) || { echo 'g++ 12 or newer is needed.' >&2 && exit 1; }
 }
 
-# Meson remembers that a library was missing when it looked for it before: it configures the folder anew. What is built there stays.
+# Meson caches the result that a library was missing, so the folder is configured again. Built files are kept.
 forget_missing() { rm -f "$1/meson-private/coredata.dat"; }
 
 # run_program FOLDER [NAME [ARGUMENT...]]: lists the programs of a folder, or builds one as fast as this machine can and runs it.

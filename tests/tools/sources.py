@@ -1,27 +1,27 @@
-"""What the files of the tests say about themselves, and which of them are compiled together."""
+"""The declarations in the files of the tests, and which files are compiled together."""
 import math
 import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
 MAIN = re.compile(r"^int main\(", re.M)
-# What ThreadSanitizer is for: files that start threads, or ask strata to. Kernels know nothing of threads, and one test of a
-# trainer sees the same threads as the next.
+# ThreadSanitizer tests files that start threads, or make strata start some. Kernels do not depend on threads, and one test of a trainer
+# uses the same threads as the next.
 THREADS = re.compile(r"#include <thread>|thread_team|parallel|prefetch|autotune|int threads|number of threads|mirrored|thread_groups|pipeline<|fake_machines")
 KERNELS = re.compile(r"cpu_|many_leaves$|update_product$")
-# These take 30 seconds and more, to compile and to run: no sanitizer sees them.
+# These take 30 seconds and more to compile and to run, so they are not tested with sanitizers.
 SLOW_WITH_ADDRESSES = re.compile(r"cpu_(conv_pool|convolution_(groups|lanewise|winograd)|mixed_(residual|training))$")
-# What computes for a minute at -O0.
+# These compute for a minute at -O0.
 LONG = re.compile(r"cpu_(conv_pool|convolution_winograd)$")
-# Files that include much have most in common with each other.
+# Files that include many headers have most in common.
 COMPUTES = re.compile(r'^#include ("(cpu_|gradient|fake_|layer_)|<strata/(strata|cpu/|reference/|network/|program/|train/))', re.M)
-# What is between processes, or divides a network: people who try the library run the examples of it instead, see suite.py.
+# Communication between processes, and divided networks: in a run without arguments, examples cover these, see suite.py.
 DISTRIBUTES = re.compile(r"<strata/(net|control|resolvers|exchange|synchronous|parameter_server|communicators/(tcp|shared|elastic)|distribute/(parameter_server|multi_worker|process_memory|pipeline|tensor_parallel|placed))")
-# These do less under a sanitizer, or nothing.
+# These test less under a sanitizer, or nothing.
 DIFFERS_WITH_SANITIZERS = re.compile(r"repetitions\.hpp|count_allocations\.hpp|__SANITIZE|__has_feature")
-# Nothing, for clang++'s sanitizers do not let them replace operator new: all that follows their includes.
+# These test nothing, because they cannot replace operator new under clang++'s sanitizers.
 SAYS_NOTHING_WITH_SANITIZERS = re.compile(r"\s*#ifndef STRATA_TEST_NEW_IS_TAKEN$", re.M)
-# At most so many in a program: with AddressSanitizer it then takes 3.3 GB of memory to compile.
+# The most files and lines of a program: with AddressSanitizer it then takes 3.3 GB of memory to compile.
 FILES_TOGETHER, LINES_TOGETHER = 28, 6000
 INCLUDE = re.compile(r"^#include .*", re.M)
 
@@ -45,7 +45,7 @@ class Source:
         return self.path.stem
 
     def flavour(self, sanitizer):
-        """Files of one flavour are compiled together, with the same flags. A sanitizer's build runs all of its files."""
+        """The group of flags of a file: files of one flavour are compiled together. A sanitizer's build runs all of its files."""
         if LONG.match(self.stem):
             return "long"
         if KERNELS.match(self.stem):
@@ -61,8 +61,8 @@ class Source:
         return not self.flags and ("grpc" in self.needs or bool(DISTRIBUTES.search(self.text)))
 
     def programs(self, folder):
-        """The stems of the programs in `folder` whose names stand in a test_*.py, as 'worker' or interop_csv, or in what it stands on: the
-        modules that it imports and the scripts that it names."""
+        """The stems of the programs in `folder` that a test_*.py names, as 'worker' or interop_csv, directly or in the modules that it
+        imports and the scripts that it names."""
         if self.path.suffix != ".py":
             return []
         folder, read, left = Path(folder), {}, [self.path.name]
@@ -76,13 +76,13 @@ class Source:
         return [f.stem for f in sorted(folder.glob("*.cpp")) if names & {f.stem, f"{folder.name}_{f.stem}"}]
 
     def split(self):
-        """The lines up to the last #include, and what follows."""
+        """The lines up to the last #include, and the rest."""
         lines = self.text.splitlines()
         last = max((i for i, line in enumerate(lines) if INCLUDE.match(line)), default=-1)
         return lines[: last + 1], lines[last + 1 :]
 
     def can_be_joined(self):
-        """It has to bear that its includes move to the top of a common file, and the rest into a namespace."""
+        """Whether a file still compiles if its includes move to the top of a common file, and the rest into a namespace."""
         if self.uses or self.has_main or self.path.suffix != ".cpp":
             return False
         head, body = self.split()
@@ -90,7 +90,7 @@ class Source:
             re.match(r"namespace (strata|std)\b|(template <.*> )?struct strata::", line) for line in body)
 
     def is_for(self, sanitizer):
-        """gRPC is not built for ThreadSanitizer, which sees races in it."""
+        """Whether a file is tested with a sanitizer. gRPC is not built for ThreadSanitizer, which reports races in it."""
         if sanitizer not in ("", "none") and SAYS_NOTHING_WITH_SANITIZERS.match("\n".join(self.split()[1])):
             return False
         if "thread" in sanitizer:
@@ -104,8 +104,8 @@ def read(folder, pattern):
 
 
 def group(sources, sanitizer, libraries):
-    """Names a group for each source that can be compiled together with others, if all that it needs is among the libraries. Files that
-    need the same library have most in common, then neighbours in the alphabet."""
+    """Assigns a group to each source that can be compiled together with others, if the libraries that it needs are available. Files with
+    the same library have most in common, then those that are neighbours in alphabetical order."""
     alike = defaultdict(list)
     for source in sources:
         if source.can_be_joined() and source.is_for(sanitizer) and set(source.needs.split()) <= set(libraries):

@@ -1,4 +1,4 @@
-"""Builds and runs the tests that Meson knows and counts them: see tests/run --help."""
+"""Builds, runs and counts the tests of Meson: see tests/run --help."""
 import argparse
 import os
 import resource
@@ -12,12 +12,12 @@ from build import CPUS, Build, can_sanitize
 from schedule import Schedule
 
 TIMES = Path("build/tests/times")
-# What shows that the library works with the compiler at hand, in ten minutes of two cores.
+# The tests of a run without arguments: they show in ten minutes on two cores that the library works with the compiler at hand.
 FOR_PEOPLE = ["unit", "static", "must_fail", "snippets/first_pages", "examples/all", "examples/quickstart", "examples/two_files"]
 FOR_PEOPLE += ["distributed/test_multi_worker", "distributed/test_launch"]
 TOO_LONG_FOR_PEOPLE = ["must_fail/twins", "unit/cpu_conv_pool", "unit/cpu_convolution_winograd", "unit/cpu_padding"]
-# What a full run builds with clang++, in two thirds of g++'s time; g++ then only compiles examples. These come first,
-# because the tests of processes wait for time to pass.
+# The kinds that a full run builds with clang++, in two thirds of g++'s time; g++ then only compiles examples. These come first, because
+# tests of processes wait for time to pass.
 OF_CLANG = ["distributed", "interop", "examples", "reference"]
 
 
@@ -41,7 +41,7 @@ def builds(arguments):
         everything = [Build(clang, compilers=[clang, gxx], newest=newest, kinds=OF_CLANG)]
         everything += [Build(gxx, compilers=[gxx, clang], newest=newest, but=OF_CLANG, sanitizers_follow=True)]
         everything += [sanitized("address,undefined", kinds=["unit", "fuzz"]), sanitized("thread", kinds=["unit"])]
-    if any(words.startswith("fuzz") for words in arguments.filters):  # only that build has them
+    if any(words.startswith("fuzz") for words in arguments.filters):  # only that build has fuzz targets
         everything += [sanitized("address,undefined", kinds=["fuzz"])]
     return everything
 
@@ -51,7 +51,7 @@ class Report:
         self.passed, self.skipped, self.failed = Counter(), Counter(), Counter()  # (kind, label) -> cases
         self.failures = []  # (test, what)
         self.told = {}  # test -> lines
-        self.ran = []  # (seconds of a processor, test)
+        self.ran = []  # (processor seconds, test)
 
     def add(self, test, outcome):
         what = outcome.failures if outcome else ["does not compile"]
@@ -68,7 +68,7 @@ class Report:
         print(f"{verdict:7} {outcome.seconds if outcome else 0:6.1f} s  {test.name} ({test.build.label})")
 
     def print_seconds(self, done):
-        """Where the time went, in seconds of a processor. TIMES has a line for each file and each test. Links and Meson are not counted."""
+        """Prints the processor time per kind of test. TIMES has a line for each file and each test. Linking and Meson are not counted."""
         compiled, ran, lines = Counter(), Counter(), []
         for build in done:
             for file, seconds in build.compiled.items():

@@ -1,4 +1,4 @@
-"""Files that only have to compile share one compilation: a fraction of the time that each takes alone."""
+"""Compiles files that only have to compile in one compilation, which takes a fraction of the time."""
 import subprocess
 import sys
 import tempfile
@@ -10,7 +10,7 @@ JOIN = Path(__file__).with_name("join")
 
 
 def those_that_compile(files, compiles, may_have_main=False):
-    """Those of the files that could be joined and compile so, in a list; none if compiles(joined file) is false."""
+    """The list of files that can be joined and that compile so; empty if compiles(joined file) is false."""
     joinable = []
     for file in files:
         source = sources.Source(Path(), Path(file))

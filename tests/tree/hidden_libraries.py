@@ -1,9 +1,10 @@
-"""Libraries that come after Meson has looked for them: a compiler and a pkg-config of the test deny them until a file is deleted."""
+"""Simulates libraries that are installed after Meson has searched for them: a compiler and a pkg-config of the test hide them until a
+file is deleted."""
 import os
 import shutil
 
 HIDDEN = "protozero|png|jpeg|zip|grpc|mpi"
-# The last argument of a compiler that Meson calls is a source file, or one is among them.
+# Meson calls compilers with a source file among the arguments.
 COMPILER = """#!/bin/bash
 if [ -e "$STRATA_HIDES" ]; then
   for argument; do
@@ -16,7 +17,7 @@ PKG_CONFIG = """#!/bin/bash
 if [ -e "$STRATA_HIDES" ] && [[ "$*" =~ lib(png|jpeg|zip)|grpc|mpi ]]; then exit 1; fi
 exec REAL "$@"
 """
-# The runtime package of MPI has this command, too, which then finds no mpi.h.
+# The runtime package of MPI has this command, too, but no mpi.h.
 MPICXX = """#!/bin/bash
 if [ -e "$STRATA_HIDES" ] && [[ $* != --* ]]; then exit 1; fi
 exec REAL "$@"
@@ -24,7 +25,7 @@ exec REAL "$@"
 
 
 class HiddenLibraries:
-    """`environment` is that of a machine without the libraries, until find() is called. What is built lies in `scratch`."""
+    """`environment` is that of a machine without the libraries, until find() is called. Programs are built in `scratch`."""
 
     def __init__(self, scratch, **more):
         """more: scripts in place of further commands, with REAL for the path of the command."""

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # flags: compiles
-"""Each program of bench/ runs with its smallest sizes, from an empty build folder, on a machine whose optional libraries came after
-the first configuration; so do the scripts that drive them, with the peer that is quickly installed. Without optimization."""
+"""Each program of bench/ runs with its smallest sizes, from an empty build folder, on a machine whose optional libraries are installed
+after the first configuration; so do the scripts that run them, with the peer that is quickly installed. Without optimization."""
 import os
 import pathlib
 import subprocess
@@ -11,7 +11,7 @@ import tempfile
 from hidden_libraries import HiddenLibraries
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-os.nice(10)  # most of the time goes into compilers
+os.nice(10)  # compilers take most of the time
 results = []
 
 
@@ -42,7 +42,7 @@ with tempfile.TemporaryDirectory() as scratch:
     run("sweep", "--smoke", "--peers", "none")
     report((built / "networks").stat().st_mtime_ns == first, "libraries that have come do not undo what was built")
     for file in sorted((ROOT / "bench").glob("*.cpp")):
-        if file.stem != "xla_step":  # it wants a plugin: below
+        if file.stem != "xla_step":  # it needs a plugin: see below
             run(file.stem, "--smoke")
     run("scaling", "--smoke")
     run("compile", "--smoke")

@@ -1,4 +1,4 @@
-"""Pages: links lead somewhere, files that they name exist, and each decision is in the list of decisions."""
+"""Pages: no link is broken, the files that they name exist, and each decision is in the list of decisions."""
 import re
 from pathlib import Path
 
@@ -11,7 +11,7 @@ FILE = re.compile(r"`((?:include|tests|examples|bench|docs)/[\w./]+)")
 
 
 def anchors(page):
-    """The ids that a heading gets on the usual hosts: lower case, no punctuation, hyphens for spaces."""
+    """The ids of headings on the usual hosts: lower case, no punctuation, hyphens for spaces."""
     headings = re.findall(r"^#+ (.*)$", CODE.sub("", page.read_text()), re.M)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
@@ -33,7 +33,7 @@ def missing_files(page):
 
 
 def missing_headers():
-    """Of the table of docs/features.md, which names headers below include/strata."""
+    """The headers that the table of docs/features.md names and that do not exist."""
     for row in re.findall(r"^\|.*\.hpp`.*$", (ROOT / "docs/features.md").read_text(), re.M):
         folder = ""
         for name in re.findall(r"`([\w/]+\.hpp)`", row.split("|")[2]):

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The list of the examples, and programs whose libraries came after Meson had looked for them: all examples one after the other, then
-the benchmarks with libraries.
+"""The list of the examples, and programs whose libraries are installed after Meson has searched for them: all examples one after the
+other, then the benchmarks with libraries.
 
-The first configuration sees none of the optional libraries. A ninja of the test makes sure that the target exists, and puts a script in its place instead of compiling it."""
+The first configuration finds none of the optional libraries. A ninja of the test checks that the target exists, and writes a script in
+its place instead of compiling it."""
 import os
 import pathlib
 import re

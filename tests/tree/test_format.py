@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every C++ file is laid out as tests/format lays it out."""
+"""Every C++ file is formatted by tests/format."""
 import pathlib
 import subprocess
 import sys
@@ -8,6 +8,6 @@ done = subprocess.run([pathlib.Path(__file__).parents[1] / "format", "--check"],
 if "1..0" in done.stdout:
     print(done.stdout)
     sys.exit()
-print(f"{'not ok' if done.returncode else 'ok'} 1 - every file is laid out as tests/format does it\n1..1")
+print(f"{'not ok' if done.returncode else 'ok'} 1 - every file is formatted by tests/format\n1..1")
 print(done.stdout + done.stderr, file=sys.stderr)
 sys.exit(done.returncode)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What no line of a header may hold."""
+"""Checks for functions and macros that no header may use."""
 import re
 import shutil
 import subprocess
@@ -12,13 +12,13 @@ FORBIDDEN = {
     # Deadlines are on the steady clock, so that setting the clock changes none of them. TensorBoard shows the time of each value.
     "no header but interop/event_file.hpp reads the time of day":
         re.compile(r"system_clock|high_resolution_clock|CLOCK_REALTIME|gettimeofday|\btime\(nullptr\)"),
-    # They follow the locale of the program, where files, messages between processes and comparisons must not. detail::formatted and
+    # They depend on the locale of the program; files, messages between processes and comparisons must not. detail::formatted and
     # text_of write numbers, detail::read_number reads them.
     "no header but base/text.ipp and base/read_number.hpp formats or reads numbers by the locale":
         re.compile(r"\b(f|v|s|d|vs|vf|vd|sn|vsn|as|vas)?(printf|scanf)\(|\bstrto\w+\(|\bato(i|l|ll|f)\(|\bstrftime\(|\bput_time\(|"
                    r"\bsto(i|l|ll|ul|ull|f|d|ld)\(|\b(to|is)(lower|upper|alpha|digit|space|alnum|print|punct)\("),
     "no header but callbacks/logging.hpp, which chooses the locale C, has a stream of strings": re.compile(r"\bi?o?stringstream\b"),
-    # Which also serves programs without exceptions.
+    # throw_error also works in programs without exceptions.
     "errors are thrown by throw_error": re.compile(r"^(?!\s*//).*\bthrow (strata::)?error\b"),
 }
 
@@ -45,7 +45,7 @@ for compiler in filter(shutil.which, ["g++", "clang++"]):
             held = False
             print("#", compiler, *flags, says)
 failed += not held
-print("ok" if held else "not ok", f"{len(FORBIDDEN) + 1} - no header compiles where the compiler takes all numbers for finite")
+print("ok" if held else "not ok", f"{len(FORBIDDEN) + 1} - no header compiles if the compiler assumes that all numbers are finite")
 
 said = {compiler: subprocess.run([compiler, "-std=c++20", "-E", "-o", "/dev/null", f"-I{HEADERS.parent}", HEADERS / "cuda/cuda.hpp"],
                                  capture_output=True, text=True).stderr for compiler in filter(shutil.which, ["g++", "clang++"])}

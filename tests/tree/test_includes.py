@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Which header includes which, held against the rooms of docs/design.md; and the umbrella headers, held against the folders."""
+"""Compares the includes of headers with the rooms of docs/design.md, and the umbrella headers with the folders."""
 import re
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "include/strata"
-# Lies over that folder where GPUs are emulated.
+# This folder precedes include/ if GPUs are emulated.
 EMULATED = ROOT / "include/strata_emulated_cuda/strata"
 INCLUDE = re.compile(r"^\s*(?:/\*.*?\*/\s*)*#\s*include\s*([<\"][^>\"]+[>\"]|\w+)", re.M)
 OF_LIBRARIES = re.compile(r"<(nlohmann|boost|z(lib|ip)\.h|hdf5|png|jpeg|protozero|grpc|spdlog|fmt|uc[ps]|gloo|mpi)")
@@ -26,27 +26,27 @@ LEFT_OUT = {
 
 
 def read_headers():
-    """{file: [what it includes, as it is written]}"""
+    """{file: [its includes, as written]}"""
     files = {f.relative_to(folder).as_posix(): f for folder in (HEADERS, EMULATED) for f in sorted(folder.rglob("*")) if f.suffix in (".hpp", ".ipp", ".cuh")}
     return {name: INCLUDE.findall(file.read_text(encoding="utf-8")) for name, file in files.items()}
 
 
 def read_rooms():
-    """{folder or header: its level} from the block ```rooms of docs/design.md."""
+    """{folder or header: level}, from the block ```rooms of docs/design.md."""
     text = (ROOT / "docs/design.md").read_text(encoding="utf-8")
     block = re.search(r"^```rooms\n(.*?)^```", text, re.M | re.S)
     return {room: level for level, line in enumerate(block[1].splitlines() if block else []) for room in line.split()}
 
 
 def room_of(header, places):
-    """The nearest that is listed: the header itself, its folder, or one that the folder lies in. An .ipp file lies
-    where the header of its name does."""
+    """The room of a header: the nearest entry of the list, which is the header itself, its folder, or a parent folder. An .ipp file
+    belongs to the room of its header."""
     around = [re.sub(r"\.ipp$", ".hpp", header), *(p.as_posix() for p in Path(header).parents)]
     return next((place for place in around if place in places), None)
 
 
 def circles(headers):
-    """Each circle of includes once, as a list of headers, the first of them in the alphabet in front."""
+    """Each cycle of includes once, as a list of headers that begins with the first in alphabetical order."""
     found, done, path = set(), set(), []
 
     def visit(header):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each bug of tests/mutate can still be put into its header, and its test exists."""
+"""Each bug of tests/mutate can still be inserted into its header, and its test exists."""
 import collections
 import importlib.machinery
 import importlib.util
@@ -21,5 +21,5 @@ names = collections.Counter(name for name, *_ in mutate.all_mutations())
 wrong += [f"{name}: two bugs have this name" for name, count in names.items() if count > 1]
 for each in wrong:
     print("#", each)
-print(f"{'not ok' if wrong else 'ok'} 1 - each bug of tests/mutate can still be put into its header\n1..1")
+print(f"{'not ok' if wrong else 'ok'} 1 - each bug of tests/mutate can still be inserted into its header\n1..1")
 sys.exit(bool(wrong))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The scheduler of tests/run: what runs beside what, what becomes of tests that take too long or cannot be built, and what is counted."""
+"""The scheduler of tests/run: which tests run at the same time, how tests that take too long or cannot be built are reported, and what
+is counted."""
 import os
 import pathlib
 import re

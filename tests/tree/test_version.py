@@ -1,4 +1,4 @@
-"""The version of strata is the same wherever it is written. CMakeLists.txt and docs/packaging/release read that of meson.build."""
+"""The version of strata is the same in all files. CMakeLists.txt and docs/packaging/release read that of meson.build."""
 import re
 from pathlib import Path
 
