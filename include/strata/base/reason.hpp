@@ -23,13 +23,18 @@ struct nothing;
 /// What a verdict is when nothing is wrong.
 struct no_complaint {
   using type = no_complaint;
+  constexpr bool operator[](int) const { return true; }
 };
 /// What a verdict is when another sentence has been told, so that this one must be silent.
-struct told {};
-/// `static_assert(sizeof(diagnosed<verdict>()));` compiles if the verdict is no_complaint, and is otherwise one error that has
-/// the verdict's name. g++ prints a template argument at once; of a member type it would first print the class.
+struct told : no_complaint {};
+/// `static_assert(diagnosed<verdict>[0])` compiles if the verdict is no_complaint, and is otherwise one error of few lines that
+/// has the verdict's name: compilers list no candidates of an operator that only members have.
 template <class Verdict>
-Verdict& diagnosed();
+extern const Verdict diagnosed;
+template <>
+inline constexpr no_complaint diagnosed<no_complaint>{};
+template <>
+inline constexpr told diagnosed<told>{};
 /// What a verdict is when a model lacks a member.
 template <class Model, const reason& Why>
 struct lacks {

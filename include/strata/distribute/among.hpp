@@ -41,7 +41,7 @@ template <class Division, class C>
   requires(!communicator<C> || !detail::divides_network<Division>)
 struct among<Division, C> : detail::refusing<one_device<>> {
   using of_communicator = typename detail::communicator_verdict<C>::type;
-  static_assert(sizeof(detail::diagnosed<std::conditional_t<communicator<C>, Division, of_communicator>>()));
+  static_assert(detail::diagnosed<std::conditional_t<communicator<C>, Division, of_communicator>>[0]);
   using detail::refusing<one_device<>>::refusing;
 };
 

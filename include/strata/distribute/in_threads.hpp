@@ -31,7 +31,7 @@ struct in_threads {
 template <class Sentence>
   requires(!detail::divides_network<Sentence>)
 struct in_threads<Sentence> : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::diagnosed<Sentence>()));
+  static_assert(detail::diagnosed<Sentence>[0]);
   using detail::refusing<one_device<>>::refusing;
 };
 

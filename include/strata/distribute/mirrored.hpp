@@ -76,7 +76,7 @@ inline constexpr reason mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4_
 
 template <class Given, class Why>
 struct mirrored<wrong_argument<Given, Why>> : detail::refusing<mirrored<>> {
-  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, Why>>()));
+  static_assert(detail::diagnosed<wrong_argument<Given, Why>>[0]);
   using detail::refusing<mirrored<>>::refusing;
 };
 namespace detail {

@@ -170,7 +170,7 @@ inline constexpr reason multi_worker_mirrored_takes_a_resolver_then_options_and_
 
 template <class Given, class Why, class Sharding>
 struct multi_worker_mirrored<wrong_argument<Given, Why>, Sharding> : detail::refusing<mirrored<>> {
-  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, Why>>()));
+  static_assert(detail::diagnosed<wrong_argument<Given, Why>>[0]);
   using detail::refusing<mirrored<>>::refusing;
   multi_worker_mirrored(const auto& resolver, const compute_options&) : detail::refusing<mirrored<>>(resolver) {}
   multi_worker_mirrored(const auto& resolver, const communication_options&) : detail::refusing<mirrored<>>(resolver) {}

@@ -43,7 +43,7 @@ inline constexpr reason one_device_takes_compute_options_or_a_device_such_as_gpu
 
 template <class Given, class Why>
 struct one_device<wrong_argument<Given, Why>> : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, Why>>()));
+  static_assert(detail::diagnosed<wrong_argument<Given, Why>>[0]);
   using detail::refusing<one_device<>>::refusing;
   explicit one_device(const compute_options&, const auto&...) : detail::refusing<one_device<>>(0) {}
 };

@@ -177,7 +177,7 @@ inline constexpr reason parameter_server_takes_a_resolver_such_as_tf_config_and_
 
 template <class Given, class Why>
 struct parameter_server<wrong_argument<Given, Why>> : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, Why>>()));
+  static_assert(detail::diagnosed<wrong_argument<Given, Why>>[0]);
   using detail::refusing<one_device<>>::refusing;
 };
 template <class... Given>

@@ -50,7 +50,7 @@ inline constexpr reason placed_takes_thread_groups_or_gpus_and_then_options{
 
 template <class Given, class Why, class Backend>
 struct placed<wrong_argument<Given, Why>, Backend> : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, Why>>()));
+  static_assert(detail::diagnosed<wrong_argument<Given, Why>>[0]);
   using detail::refusing<one_device<>>::refusing;
   struct division {
     struct split {

@@ -13,7 +13,7 @@ namespace strata {
 /// Each process passes its own end of the communicator and reads the same batches; it computes its share of the leaves.
 template <class Communicator, class Backend = default_backend, class Sharding = zero<0>>
 struct synchronous_among {
-  static_assert(sizeof(detail::diagnosed<typename detail::communicator_verdict<Communicator>::type>()));
+  static_assert(detail::diagnosed<typename detail::communicator_verdict<Communicator>::type>[0]);
   using backend = Backend;
   static constexpr auto name = "synchronous_among";
   Communicator processes;
@@ -48,7 +48,7 @@ inline constexpr reason synchronous_among_takes_a_communicator_compute_options_c
 
 template <class Given, class Why, class Backend, class Sharding>
 struct synchronous_among<wrong_argument<Given, Why>, Backend, Sharding> : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::diagnosed<wrong_argument<Given, Why>>()));
+  static_assert(detail::diagnosed<wrong_argument<Given, Why>>[0]);
   using detail::refusing<one_device<>>::refusing;
 };
 template <class... Given>

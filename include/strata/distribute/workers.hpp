@@ -55,7 +55,7 @@ struct workers {
 template <class Sentence>
   requires(!detail::divides_network<Sentence>)
 struct workers<Sentence> : detail::refusing<one_device<>> {
-  static_assert(sizeof(detail::diagnosed<Sentence>()));
+  static_assert(detail::diagnosed<Sentence>[0]);
   using detail::refusing<one_device<>>::refusing;
 };
 

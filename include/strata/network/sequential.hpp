@@ -77,7 +77,7 @@ struct verdict<Items, false, true> {
 template <int... Extents, class... Items>
 struct sequential<input<Extents...>, Items...> {
   using items = branch<input<Extents...>, Items...>;
-  static_assert(sizeof(detail::diagnosed<typename detail::verdict<items>::type>()));
+  static_assert(detail::diagnosed<typename detail::verdict<items>::type>[0]);
 
   static constexpr shape input_shape = tape_of<items>.nodes[0].out;
   static constexpr shape output_shape = tape_of<items>.nodes[tape_of<items>.size - 1].out;

@@ -14,7 +14,7 @@ namespace strata {
 template <class Program, class Backend>
 class batch_gradient {
   using engine_type = typename engine_for<Program, Backend>::type;
-  static_assert(sizeof(detail::diagnosed<typename detail::engine_verdict<engine_type>::type>()));
+  static_assert(detail::diagnosed<typename detail::engine_verdict<engine_type>::type>[0]);
   using T = typename Program::value_type;
   using host = detail::host_arithmetic_of<engine_type>;
   using sums = leaf_sums<Program, Backend>;

@@ -96,7 +96,7 @@ class parameter_executor : detail::compiled<Program, Backend>,
   using T = typename Program::value_type;
   using optimizer_type = typename Program::optimizer;
   static constexpr const auto& layout = layout_of_program<Program>;
-  static_assert(sizeof(detail::diagnosed<typename detail::parameter_server_verdict<typename Program::items>::type>()));
+  static_assert(detail::diagnosed<typename detail::parameter_server_verdict<typename Program::items>::type>[0]);
   using connection = Connection<T>;
   static_assert(parameter_connection<connection, T>);
   using computation = batch_gradient<Program, Backend>;

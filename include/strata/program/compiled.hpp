@@ -323,10 +323,9 @@ struct kernel_verdict<Program, Backend, -1> {
 /// Base of executors. Its instantiation checks that the loss fits the network and that the backend has all kernels.
 template <class Program, class Backend>
 struct compiled {
-  static_assert(sizeof(detail::diagnosed<typename verdict<typename Program::items>::type>()));
-  static_assert(
-      sizeof(detail::diagnosed<typename kernel_verdict<Program, Backend, first_without_kernel<Program, Backend>>::type>()));
-  static_assert(sizeof(detail::diagnosed<typename backend_verdict<Program, Backend>::type>()));
+  static_assert(detail::diagnosed<typename verdict<typename Program::items>::type>[0]);
+  static_assert(detail::diagnosed<typename kernel_verdict<Program, Backend, first_without_kernel<Program, Backend>>::type>[0]);
+  static_assert(detail::diagnosed<typename backend_verdict<Program, Backend>::type>[0]);
   static_assert(!tape_of<typename Program::items>.well_shaped() ||
                     ends_of_program<Program>.output_count == length(typename Program::outputs{}),
                 "a program has one compared_output for each loss of its tape");

@@ -14,11 +14,11 @@ class any_resolver {
  public:
   template <class Why = detail::because<reasons::a_resolver_such_as_tf_config_comes_first_and_returns_a_cluster_when_called>>
   any_resolver() {
-    static_assert(sizeof(detail::diagnosed<wrong_argument<detail::nothing, Why>>()));
+    static_assert(detail::diagnosed<wrong_argument<detail::nothing, Why>>[0]);
   }
   template <class R>
   any_resolver(R resolver) {
-    static_assert(sizeof(detail::diagnosed<typename detail::resolver_verdict<R>::type>()));
+    static_assert(detail::diagnosed<typename detail::resolver_verdict<R>::type>[0]);
     if constexpr (cluster_resolver<R>) resolve_ = std::move(resolver);
   }
   cluster operator()() const { return resolve_(); }

@@ -51,7 +51,7 @@ class synchronous_executor
   friend operations;
   using counted = counted_optimizer<typename Program::optimizer>;
   using engine_type = typename engine_for<Program, Backend>::type;
-  static_assert(sizeof(detail::diagnosed<typename detail::engine_verdict<engine_type>::type>()));
+  static_assert(detail::diagnosed<typename detail::engine_verdict<engine_type>::type>[0]);
   using T = typename Program::value_type;
   using sums = leaf_sums<Program, Backend>;
   static constexpr const auto& plan = plan_of<Program, Backend>;
@@ -60,8 +60,8 @@ class synchronous_executor
   using typename operations::connections;
   static constexpr bool keeps_slices = among_processes && Sharding::stage > 0;
   static_assert(
-      sizeof(detail::diagnosed<
-             typename detail::sharding_verdict<Program, Backend, std::conditional_t<keeps_slices, Sharding, zero<0>>>::type>()));
+      detail::diagnosed<
+          typename detail::sharding_verdict<Program, Backend, std::conditional_t<keeps_slices, Sharding, zero<0>>>::type>[0]);
   static constexpr bool defers_sums = engine_type::traits.defers_sums && !among_processes;
   using result_of_step = std::conditional_t<defers_sums, step_result<Program>, metric_sums<Program>>;
   static_assert(!keeps_slices || engine_type::traits.keeps_slices, "zero needs an engine on the host, such as that of the CPU");

@@ -70,9 +70,9 @@ class trainer {
   using network = typename Program::network;
   using executor_type = typename Strategy::template executor<Program>;
 
-  static_assert(sizeof(detail::diagnosed<typename Program::loss_verdict::type>()));
+  static_assert(detail::diagnosed<typename Program::loss_verdict::type>[0]);
   using unfit_metrics = decltype(detail::metrics_unfit_for<Program::loss::labels>(typename Program::metrics{}));
-  static_assert(sizeof(detail::diagnosed<typename detail::metric_verdict<Program::loss::labels, unfit_metrics>::type>()));
+  static_assert(detail::diagnosed<typename detail::metric_verdict<Program::loss::labels, unfit_metrics>::type>[0]);
 
  private:
   using T = value_type;
@@ -81,8 +81,8 @@ class trainer {
   using evaluation = detail::evaluated<detail::reported_metrics<Program>::numbers>;
   using erased_executor = detail::erased_executor<Program, executor_type>;
   executor_type executor_;  // declared first: its own diagnostics come before any failed concept
-  static_assert(sizeof(detail::diagnosed<typename detail::executor_verdict<executor_type, Program>::type>()));
-  static_assert(sizeof(detail::diagnosed<typename detail::strategy_verdict<Strategy, Program>::type>()));
+  static_assert(detail::diagnosed<typename detail::executor_verdict<executor_type, Program>::type>[0]);
+  static_assert(detail::diagnosed<typename detail::strategy_verdict<Strategy, Program>::type>[0]);
   row_choice own_rows_ = executor_.own_rows();
   std::uint64_t seed_;
   detail::trainable_layers<network> layers_;
@@ -96,10 +96,10 @@ class trainer {
             (strata::validate<T>(optimizer), std::move(optimizer)), detail::pick(seed(1), extra...).value)),
         seed_(detail::pick(seed(1), extra...).value) {
     using refused = detail::filter_t<detail::is_no_trainer_extra, Extra...>;
-    static_assert(sizeof(detail::diagnosed<typename detail::extra_verdict<refused>::type>()));
+    static_assert(detail::diagnosed<typename detail::extra_verdict<refused>::type>[0]);
     using repeated = detail::argument_verdict<detail::repeated_extras<Extra...>,
                                               reasons::a_trainer_takes_one_strategy_one_precision_and_one_seed>;
-    static_assert(sizeof(detail::diagnosed<typename repeated::type>()));
+    static_assert(detail::diagnosed<typename repeated::type>[0]);
   }
 
   trainer(trainer&&) = default;
@@ -113,7 +113,7 @@ class trainer {
   template <class Source, class... Options>
   history fit(Source&& source, Options&&... options) {
     using sentence = typename detail::fit_verdict_with<Strategy, Program, std::remove_cvref_t<Source>, Options...>::type;
-    static_assert(sizeof(detail::diagnosed<sentence>()));
+    static_assert(detail::diagnosed<sentence>[0]);
     history past;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>) {
       if (serve()) return past;
@@ -131,7 +131,7 @@ class trainer {
   history fit(X&& x, Y&& y, Options&&... options) {
     using given = detail::arrays<std::remove_cvref_t<X>, std::remove_cvref_t<Y>>;
     using sentence = typename detail::fit_verdict<Program, given, Options...>::type;
-    static_assert(sizeof(detail::diagnosed<sentence>()));
+    static_assert(detail::diagnosed<sentence>[0]);
     history past;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>) {
       if (serve()) return past;
@@ -161,7 +161,7 @@ class trainer {
   template <class Source, class... Options>
   evaluation evaluate(Source&& source, Options&&... options) {
     using sentence = typename detail::evaluate_verdict<Program, std::remove_cvref_t<Source>, Options...>::type;
-    static_assert(sizeof(detail::diagnosed<sentence>()));
+    static_assert(detail::diagnosed<sentence>[0]);
     evaluation out;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>)
       telling_errors([&] { detail::with_source(source, [&](auto& from) { out = evaluate_checked(from, options...); }); });
@@ -173,7 +173,7 @@ class trainer {
   evaluation evaluate(X&& x, Y&& y, Options&&... options) {
     using given = detail::arrays<std::remove_cvref_t<X>, std::remove_cvref_t<Y>>;
     using sentence = typename detail::evaluate_verdict<Program, given, Options...>::type;
-    static_assert(sizeof(detail::diagnosed<sentence>()));
+    static_assert(detail::diagnosed<sentence>[0]);
     evaluation out;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>)
       telling_errors([&] {
@@ -191,7 +191,7 @@ class trainer {
     requires(!detail::array_argument<Options> && ...)
   predictions<T, network::output_shape> predict(const X& x, Options&&... options) {
     using sentence = typename detail::predict_verdict<Program, detail::arrays<X, void>, Options...>::type;
-    static_assert(sizeof(detail::diagnosed<sentence>()));
+    static_assert(detail::diagnosed<sentence>[0]);
     predictions<T, network::output_shape> out;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>) {
       const detail::values_of_array<T, network::input_shape> rows(x);
@@ -213,7 +213,7 @@ class trainer {
     requires(!detail::array_argument<Source>)
   predictions<T, network::output_shape> predict(Source&& source, Options&&... options) {
     using sentence = typename detail::predict_verdict<Program, std::remove_cvref_t<Source>, Options...>::type;
-    static_assert(sizeof(detail::diagnosed<sentence>()));
+    static_assert(detail::diagnosed<sentence>[0]);
     predictions<T, network::output_shape> out;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>)
       detail::with_source(source, [&](auto& from) {
@@ -270,8 +270,8 @@ class trainer {
   void adapt(Source&& source) {
     using sentence = verdict_on<Source, false>;
     using on_network = typename detail::adapt_verdict<network>::type;
-    static_assert(sizeof(detail::diagnosed<sentence>()));
-    static_assert(sizeof(detail::diagnosed<on_network>()));
+    static_assert(detail::diagnosed<sentence>[0]);
+    static_assert(detail::diagnosed<on_network>[0]);
     if constexpr (std::is_same_v<sentence, detail::no_complaint> && std::is_same_v<on_network, detail::no_complaint>)
       detail::with_source(source, [&](auto& from) {
         if (data::detail::shards_of(from) > 1)
@@ -543,7 +543,7 @@ trainer(Arguments...)
 /// errors follow.
 template <class Network, class Sentence, int Values>
 class trainer<detail::refused_program<Sentence, Network, Values>, void> {
-  static_assert(sizeof(detail::diagnosed<Sentence>()));
+  static_assert(detail::diagnosed<Sentence>[0]);
 
  public:
   using value_type = float;

@@ -55,7 +55,7 @@ struct sliced_optimizer_verdict<Optimizer> {
 /// https://arxiv.org/abs/1910.02054
 template <int Stage>
 struct zero {
-  static_assert(sizeof(detail::diagnosed<typename detail::stage_verdict<Stage>::type>()));
+  static_assert(detail::diagnosed<typename detail::stage_verdict<Stage>::type>[0]);
   static constexpr int stage = Stage;
   /// The backend with which an executor computes.
   template <class Backend>

@@ -86,7 +86,7 @@ constexpr output_code output_code_of() {
 template <class Program>
 struct code_of_program {
   using items = typename Program::items;
-  static_assert(sizeof(detail::diagnosed<typename emission_verdict<Program>::type>()));
+  static_assert(detail::diagnosed<typename emission_verdict<Program>::type>[0]);
   static constexpr tape_ends ends = ends_of(tape_of<items>);
 
   static constexpr auto operations = []<class... Node>(type_list<Node...>) {
