@@ -2,6 +2,7 @@
 #pragma once
 #include <strata/base/meta.hpp>
 #include <strata/base/reason.hpp>
+#include <type_traits>
 
 namespace strata {
 
@@ -16,6 +17,12 @@ template <const reason& Why>
 struct argument_verdict<type_list<>, Why> {
   using type = no_complaint;
 };
+
+template <class Verdict>
+struct is_complaint : std::bool_constant<!std::is_same_v<Verdict, no_complaint>> {};
+/// The first of some verdicts that is a sentence; no_complaint if none is.
+template <class... Verdict>
+using first_complaint = at_t<0, join_t<filter_t<is_complaint, Verdict...>, type_list<no_complaint>>>;
 
 }  // namespace detail
 

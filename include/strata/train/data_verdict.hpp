@@ -127,36 +127,24 @@ struct data_verdict<Program, data::refused_view, NeedsLabels> {
   using type = told;
 };
 
-/// Two arrays instead of a source.
+/// Arrays instead of a source. Y: void for samples without labels.
 template <class X, class Y>
 struct arrays {};
-template <class Program, class X, class Y>
-struct data_verdict<Program, arrays<X, Y>, true> {
+template <class X, class Y>
+using given_arrays = arrays<std::remove_cvref_t<X>, std::remove_cvref_t<Y>>;
+template <class Program, class X, class Y, bool NeedsLabels>
+struct data_verdict<Program, arrays<X, Y>, NeedsLabels> {
+  template <class Samples>
+  using batches_of = decltype(batches_in_order<typename Program::value_type>(std::declval<Samples>(), {}, batch_size(1)));
   static auto sentence() {
     if constexpr (!array_traits<X>::valid)
       return std::type_identity<wrong_argument<X, because<reasons::x_and_y_are_contiguous_numbers_such_as_a_vector_of_float>>>{};
+    else if constexpr (!NeedsLabels)
+      return data_verdict<Program, batches_of<samples_of_array_t<Program, X>>, false>{};
     else if constexpr (!array_traits<Y>::valid)
       return std::type_identity<wrong_argument<Y, because<reasons::x_and_y_are_contiguous_numbers_such_as_a_vector_of_float>>>{};
     else
-      return data_verdict<Program,
-                          decltype(batches_in_order<typename Program::value_type>(
-                              std::declval<samples_of_arrays_t<Program, X, Y>>(), {}, batch_size(1))),
-                          true>{};
-  }
-  using type = typename decltype(sentence())::type;
-};
-/// One array instead of a source of samples without labels.
-template <class Program, class X>
-struct data_verdict<Program, arrays<X, void>, false> {
-  using network = typename Program::network;
-  static auto sentence() {
-    if constexpr (!array_traits<X>::valid)
-      return std::type_identity<wrong_argument<X, because<reasons::x_and_y_are_contiguous_numbers_such_as_a_vector_of_float>>>{};
-    else
-      return data_verdict<Program,
-                          decltype(batches_in_order<typename Program::value_type>(std::declval<samples_of_array_t<Program, X>>(),
-                                                                                  {}, batch_size(1))),
-                          false>{};
+      return data_verdict<Program, batches_of<samples_of_arrays_t<Program, X, Y>>, true>{};
   }
   using type = typename decltype(sentence())::type;
 };

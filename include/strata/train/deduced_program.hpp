@@ -1,15 +1,21 @@
 // The program deduced from the arguments of a trainer, or the diagnostic for wrong arguments.
 #pragma once
+#include <array>
+#include <span>
 #include <strata/concepts/loss.hpp>
 #include <strata/concepts/optimizer.hpp>
+#include <strata/concepts/strategy.hpp>
 #include <strata/network/devices.hpp>
 #include <strata/network/graph.hpp>
 #include <strata/network/range_of_predictions.hpp>
 #include <strata/network/sequential.hpp>
 #include <strata/program/compiled.hpp>
+#include <strata/program/executor.hpp>
 #include <strata/program/program.hpp>
 #include <strata/train/metric_verdict.hpp>
+#include <strata/train/predictions.hpp>
 #include <strata/train/trainer_extras.hpp>
+#include <string>
 #include <type_traits>
 
 namespace strata {
@@ -93,6 +99,8 @@ template <class Program, class Strategy>
 inline constexpr int lacks_kernel<Program, Strategy> = first_without_kernel<Program, typename Strategy::backend>;
 
 template <class Program>
+using unfit_metrics = decltype(metrics_unfit_for<Program::loss::labels>(typename Program::metrics{}));
+template <class Program>
 inline constexpr int predictions_of = int(ends_of_program<Program>.outputs[0]);
 template <class Program>
 using refused_metrics_of = decltype(metrics_refused_for<predictions_of<Program>>(typename Program::metrics{}));
@@ -131,7 +139,7 @@ struct verdict_of_strategy<Program, Strategy> : Strategy::template verdict<Progr
 template <class Program, class Strategy, class... Extra>
 auto sentence_on_whole() {
   using refused = filter_t<is_no_trainer_extra, Extra...>;
-  using unfit = decltype(metrics_unfit_for<Program::loss::labels>(typename Program::metrics{}));
+  using unfit = unfit_metrics<Program>;
   if constexpr (!std::is_same_v<refused, type_list<>>)
     return extra_verdict<refused>{};
   else if constexpr (!std::is_same_v<unfit, type_list<>>)
@@ -184,10 +192,63 @@ struct deduced_program<Network, Optimizer, Loss, Extra...> {
   using strategy = decltype(strategy_for(static_cast<program*>(nullptr)));
 };
 
+/// What is wrong with trainer<Program, Strategy>, of which not all is found where a trainer deduces it from arguments.
+template <class Program, class Strategy>
+using trainer_verdict = first_complaint<typename Program::loss_verdict::type,
+                                        typename metric_verdict<Program::loss::labels, unfit_metrics<Program>>::type,
+                                        typename executor_verdict<typename Strategy::template executor<Program>, Program>::type,
+                                        typename strategy_verdict<Strategy, Program>::type>;
+
 template <class Network>
 inline constexpr shape output_shape_or_none{};
 template <network Network>
 inline constexpr shape output_shape_or_none<Network> = Network::output_shape;
 }  // namespace detail
+
+template <class Program, class Strategy>
+class trainer;
+
+/// The type of trainer{...} if its arguments are wrong. It emits a single diagnostic and accepts any call, so that no further
+/// errors follow.
+template <class Network, class Sentence, int Values>
+class trainer<detail::refused_program<Sentence, Network, Values>, void> {
+  static_assert(detail::diagnosed<Sentence>[0]);
+
+ public:
+  using value_type = float;
+  using network = Network;
+
+  explicit trainer(const auto&...) {}
+  history fit(const auto&...) { return {}; }
+  bool serve() { return false; }
+  detail::evaluated<Values> evaluate(const auto&...) { return {}; }
+  predictions<float, detail::output_shape_or_none<Network>> predict(const auto&...) { return {}; }
+  std::array<metric_sum, 2> train_step(const auto&...) { return {}; }
+  std::span<float> parameters() const { return {}; }
+  void set_parameters(const auto&...) {}
+  void adapt(const auto&...) {}
+  void save_weights(const auto&...) const {}
+  void load_weights(const auto&...) {}
+  double learning_rate() const { return 0; }
+  void set_learning_rate(double) {}
+  void reset_optimizer() {}
+  void set_trainable(const auto&...) {}
+  bool is_trainable(const auto&...) const { return true; }
+  bool is_chief() const { return true; }
+};
+
+namespace detail {
+template <class T>
+inline constexpr bool is_refused_trainer_v = false;
+template <class Program>
+inline constexpr bool is_refused_trainer_v<trainer<Program, void>> = true;
+// The argument is any type with this property, since print_plan<network>(out) must not look for a conversion of out to
+// trainer<network, void>, which would emit its diagnostic.
+template <class T>
+concept refused_trainer = is_refused_trainer_v<T>;
+}  // namespace detail
+
+std::string summary(const detail::refused_trainer auto&) { return {}; }
+void print_plan(const detail::refused_trainer auto&, const auto&...) {}
 
 }  // namespace strata

@@ -110,9 +110,6 @@ inline constexpr bool is_arrays = false;
 template <class X, class Y>
 inline constexpr bool is_arrays<arrays<X, Y>> = true;
 
-template <class Verdict>
-struct is_complaint : std::bool_constant<!std::is_same_v<Verdict, no_complaint>> {};
-
 /// The diagnostic for an option that fit, evaluate or predict does not take; `Known` lists what it takes.
 template <class Refused, const reason& Known>
 struct option_verdict : argument_verdict<Refused, Known> {};
@@ -144,6 +141,17 @@ struct is_const_but_changes
     : std::bool_constant<std::is_const_v<Option> && (session_callback<std::remove_const_t<Option>> ||
                                                      (callback<std::remove_const_t<Option>> && !callback<Option>))> {};
 
+template <class... Options>
+using constant_verdict = typename argument_verdict<filter_t<is_const_but_changes, std::remove_reference_t<Options>...>,
+                                                   reasons::a_callback_that_changes_in_fit_cannot_be_const>::type;
+
+template <class Refused>
+inline constexpr const reason& known_to_fit = reasons::fit_takes_options_and_callbacks;
+template <class First, class... More>
+  requires std::is_class_v<First>
+inline constexpr const reason& known_to_fit<type_list<First, More...>> =
+    reasons::fit_takes_options_and_callbacks_which_have_hooks_such_as_on_epoch_end;
+
 /// The first diagnostic for the arguments of fit.
 template <class Program, class Source, class... Options>
 struct fit_verdict {
@@ -163,44 +171,26 @@ struct fit_verdict {
   struct on_validation<validation<X, Y, W>> : data_verdict<Program, arrays<X, Y>, true> {};
   template <template <class> class Is>
   using those = filter_t<Is, std::remove_cvref_t<Options>...>;
+  template <template <class> class Is>
+  using those_of_arrays = std::conditional_t<is_arrays<Source>, type_list<>, those<Is>>;
+  template <template <class> class Is, template <class> class IsOther>
+  using those_beside = std::conditional_t<std::is_same_v<those<IsOther>, type_list<>>, type_list<>, those<Is>>;
 
-  static auto sentence() {
-    using data = typename data_verdict<Program, Source, true>::type;
-    using refused = filter_t<is_no_fit_option, std::remove_cvref_t<Options>...>;
-    using of_arrays = filter_t<is_option_of_arrays, std::remove_cvref_t<Options>...>;
-    using split = filter_t<is_validation_split, std::remove_cvref_t<Options>...>;
-    using constant = filter_t<is_const_but_changes, std::remove_reference_t<Options>...>;
-    using validations = filter_t<is_complaint, typename on_validation<std::remove_cvref_t<Options>>::type...>;
-    if constexpr (!std::is_same_v<data, no_complaint>)
-      return std::type_identity<data>{};
-    else if constexpr (!std::is_same_v<refused, type_list<>>)
-      return option_verdict<refused, std::is_class_v<at_t<0, refused>>
-                                         ? reasons::fit_takes_options_and_callbacks_which_have_hooks_such_as_on_epoch_end
-                                         : reasons::fit_takes_options_and_callbacks>{};
-    else if constexpr (!std::is_same_v<of_arrays, type_list<>> && !is_arrays<Source>)
-      return argument_verdict<of_arrays,
-                              reasons::batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle>{};
-    else if constexpr (!std::is_same_v<those<is_sample_weights>, type_list<>> && !is_arrays<Source>)
-      return argument_verdict<those<is_sample_weights>, reasons::sample_weight_goes_with_arrays_x_and_y>{};
-    else if constexpr (!std::is_same_v<those<is_sample_weight_without_numbers>, type_list<>>)
-      return argument_verdict<those<is_sample_weight_without_numbers>,
-                              reasons::sample_weight_takes_a_vector_of_float_with_a_number_for_each_sample>{};
-    else if constexpr (!std::is_same_v<those<is_sample_weights>, type_list<>> &&
-                       !std::is_same_v<those<is_class_weight>, type_list<>>)
-      return argument_verdict<those<is_class_weight>, reasons::sample_weight_and_class_weight_exclude_each_other>{};
-    else if constexpr (!std::is_same_v<split, type_list<>> && !is_arrays<Source>)
-      return argument_verdict<split, reasons::validation_split_goes_with_arrays_split_a_data_set_by_data_split_dataset>{};
-    else if constexpr (!std::is_same_v<split, type_list<>> &&
-                       !std::is_same_v<filter_t<is_validation_data, std::remove_cvref_t<Options>...>, type_list<>>)
-      return argument_verdict<split, reasons::validation_and_validation_split_exclude_each_other>{};
-    else if constexpr (!std::is_same_v<constant, type_list<>>)
-      return argument_verdict<constant, reasons::a_callback_that_changes_in_fit_cannot_be_const>{};
-    else if constexpr (!std::is_same_v<validations, type_list<>>)
-      return std::type_identity<at_t<0, validations>>{};
-    else
-      return std::type_identity<no_complaint>{};
-  }
-  using type = typename decltype(sentence())::type;
+  using type = first_complaint<
+      typename data_verdict<Program, Source, true>::type,
+      typename option_verdict<those<is_no_fit_option>, known_to_fit<those<is_no_fit_option>>>::type,
+      typename argument_verdict<those_of_arrays<is_option_of_arrays>,
+                                reasons::batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle>::type,
+      typename argument_verdict<those_of_arrays<is_sample_weights>, reasons::sample_weight_goes_with_arrays_x_and_y>::type,
+      typename argument_verdict<those<is_sample_weight_without_numbers>,
+                                reasons::sample_weight_takes_a_vector_of_float_with_a_number_for_each_sample>::type,
+      typename argument_verdict<those_beside<is_class_weight, is_sample_weights>,
+                                reasons::sample_weight_and_class_weight_exclude_each_other>::type,
+      typename argument_verdict<those_of_arrays<is_validation_split>,
+                                reasons::validation_split_goes_with_arrays_split_a_data_set_by_data_split_dataset>::type,
+      typename argument_verdict<those_beside<is_validation_split, is_validation_data>,
+                                reasons::validation_and_validation_split_exclude_each_other>::type,
+      constant_verdict<Options...>, typename on_validation<std::remove_cvref_t<Options>>::type...>;
 };
 
 /// Checks that a strategy with micro-batches can divide the batches of a source, if their size is part of its type.
@@ -228,9 +218,8 @@ struct micro_batch_verdict<Strategy, Source> {
 /// The first diagnostic for the arguments of fit with a strategy.
 template <class Strategy, class Program, class Source, class... Options>
 struct fit_verdict_with {
-  using arguments = typename fit_verdict<Program, Source, Options...>::type;
-  using type = std::conditional_t<std::is_same_v<arguments, no_complaint>, typename micro_batch_verdict<Strategy, Source>::type,
-                                  arguments>;
+  using type = first_complaint<typename fit_verdict<Program, Source, Options...>::type,
+                               typename micro_batch_verdict<Strategy, Source>::type>;
 };
 
 /// Diagnostics for evaluate(); a Source of arrays<X, Y> stands for x and y.
@@ -239,24 +228,16 @@ struct is_no_evaluate_option
     : std::bool_constant<!std::same_as<T, batch_size> && !(is_sample_weight<T> && has_numbers<T>) && !callback<T>> {};
 template <class Program, class Source, class... Options>
 struct evaluate_verdict {
-  static auto sentence() {
-    using data = typename data_verdict<Program, Source, true>::type;
-    using refused = filter_t<is_no_evaluate_option, std::remove_cvref_t<Options>...>;
-    using sizes = filter_t<is_option_of_arrays, std::remove_cvref_t<Options>...>;
-    using weights = filter_t<is_sample_weights, std::remove_cvref_t<Options>...>;
-    using constant = filter_t<is_const_but_changes, std::remove_reference_t<Options>...>;
-    if constexpr (!std::is_same_v<data, no_complaint>)
-      return std::type_identity<data>{};
-    else if constexpr (!std::is_same_v<refused, type_list<>>)
-      return option_verdict<refused, reasons::evaluate_takes_batch_size_sample_weight_and_callbacks>{};
-    else if constexpr (!std::is_same_v<sizes, type_list<>> && !is_arrays<Source>)
-      return argument_verdict<sizes, reasons::batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle>{};
-    else if constexpr (!std::is_same_v<weights, type_list<>> && !is_arrays<Source>)
-      return argument_verdict<weights, reasons::sample_weight_goes_with_arrays_x_and_y>{};
-    else
-      return argument_verdict<constant, reasons::a_callback_that_changes_in_fit_cannot_be_const>{};
-  }
-  using type = typename decltype(sentence())::type;
+  template <template <class> class Is>
+  using those_of_arrays = std::conditional_t<is_arrays<Source>, type_list<>, filter_t<Is, std::remove_cvref_t<Options>...>>;
+  using type = first_complaint<
+      typename data_verdict<Program, Source, true>::type,
+      typename option_verdict<filter_t<is_no_evaluate_option, std::remove_cvref_t<Options>...>,
+                              reasons::evaluate_takes_batch_size_sample_weight_and_callbacks>::type,
+      typename argument_verdict<those_of_arrays<is_option_of_arrays>,
+                                reasons::batch_size_and_shuffle_go_with_arrays_a_data_set_has_stages_batch_and_shuffle>::type,
+      typename argument_verdict<those_of_arrays<is_sample_weights>, reasons::sample_weight_goes_with_arrays_x_and_y>::type,
+      constant_verdict<Options...>>;
 };
 
 /// Diagnostics for predict().
@@ -264,18 +245,10 @@ template <class T>
 struct is_no_callback : std::bool_constant<!callback<T>> {};
 template <class Program, class Source, class... Options>
 struct predict_verdict {
-  static auto sentence() {
-    using data = typename data_verdict<Program, Source, false>::type;
-    using refused = filter_t<is_no_callback, std::remove_cvref_t<Options>...>;
-    using constant = filter_t<is_const_but_changes, std::remove_reference_t<Options>...>;
-    if constexpr (!std::is_same_v<data, no_complaint>)
-      return std::type_identity<data>{};
-    else if constexpr (!std::is_same_v<refused, type_list<>>)
-      return option_verdict<refused, reasons::predict_takes_callbacks_after_the_data>{};
-    else
-      return argument_verdict<constant, reasons::a_callback_that_changes_in_fit_cannot_be_const>{};
-  }
-  using type = typename decltype(sentence())::type;
+  using type = first_complaint<typename data_verdict<Program, Source, false>::type,
+                               typename option_verdict<filter_t<is_no_callback, std::remove_cvref_t<Options>...>,
+                                                       reasons::predict_takes_callbacks_after_the_data>::type,
+                               constant_verdict<Options...>>;
 };
 
 }  // namespace detail

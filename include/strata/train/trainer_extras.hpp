@@ -87,35 +87,34 @@ using repeated_extras =
     join_t<typename second_of<filter_t<is_strategy, Extra...>>::type, typename second_of<filter_t<is_precision, Extra...>>::type,
            typename second_of<filter_t<is_seed, Extra...>>::type>;
 
+template <class E>
+auto sentence_on_extra() {
+  using refused = type_list<E>;
+  if constexpr (fit_option<E>)
+    return argument_verdict<refused, reasons::options_and_callbacks_go_to_fit_after_the_data>{};
+  else if constexpr (has_executor<E>)
+    return lacks<E, a_strategy_is_copyable_and_has_a_name>{};
+  else if constexpr (has_measure<E, std::int32_t> || has_measure<E, std::span<const double>>)
+    return lacks<E, reasons::metrics_have_a_name>{};
+  else if constexpr (names_backend<E>)
+    return argument_verdict<refused,
+                            reasons::a_backend_is_a_template_argument_write_one_device_of_fits_in_8_MiB_in_angle_brackets>{};
+  else if constexpr (requires { typename E::backend; })  // a device or a list of devices
+    return argument_verdict<refused, reasons::a_device_belongs_to_a_strategy_write_one_device_of_gpu_0_or_mirrored_of_gpus>{};
+  else if constexpr (named<E> && std::is_empty_v<E> && !layer<E>)  // probably a metric, or a strategy without options
+    return lacks<E, reasons::it_is_no_metric_which_has_measure_and_no_strategy_which_has_executor>{};
+  else
+    return argument_verdict<refused, reasons::a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed>{};
+}
+/// The sentence about the first argument of a trainer that is refused.
 template <class Refused>
-struct extra_verdict : argument_verdict<Refused, reasons::a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed> {};
+struct extra_verdict : no_complaint {};
 template <class First, class... More>
-  requires fit_option<First>
-struct extra_verdict<type_list<First, More...>>
-    : argument_verdict<type_list<First>, reasons::options_and_callbacks_go_to_fit_after_the_data> {};
-template <class First, class... More>
-  requires has_executor<First>
-struct extra_verdict<type_list<First, More...>> : lacks<First, a_strategy_is_copyable_and_has_a_name> {};
-template <class First, class... More>
-  requires(has_measure<First, std::int32_t> || has_measure<First, std::span<const double>>)
-struct extra_verdict<type_list<First, More...>> : lacks<First, reasons::metrics_have_a_name> {};
-template <class First, class... More>
-  requires names_backend<First>
-struct extra_verdict<type_list<First, More...>>
-    : argument_verdict<type_list<First>,
-                       reasons::a_backend_is_a_template_argument_write_one_device_of_fits_in_8_MiB_in_angle_brackets> {};
-/// The diagnostic for a device or a list of devices.
-template <class First, class... More>
-  requires requires { typename First::backend; } && (!has_executor<First>)
-struct extra_verdict<type_list<First, More...>>
-    : argument_verdict<type_list<First>, reasons::a_device_belongs_to_a_strategy_write_one_device_of_gpu_0_or_mirrored_of_gpus> {
-};
-/// The diagnostic for what is probably a metric, or a strategy without options: it has a name and only static members.
-template <class First, class... More>
-  requires(named<First> && std::is_empty_v<First> && !layer<First> && !has_executor<First> && !fit_option<First> &&
-           !names_backend<First>)
-struct extra_verdict<type_list<First, More...>>
-    : lacks<First, reasons::it_is_no_metric_which_has_measure_and_no_strategy_which_has_executor> {};
+struct extra_verdict<type_list<First, More...>> : decltype(sentence_on_extra<First>()) {};
+template <class... Extra>
+using extras_verdict = first_complaint<
+    typename extra_verdict<filter_t<is_no_trainer_extra, Extra...>>::type,
+    typename argument_verdict<repeated_extras<Extra...>, reasons::a_trainer_takes_one_strategy_one_precision_and_one_seed>::type>;
 
 }  // namespace detail
 

@@ -1,0 +1,164 @@
+// The functions of trainer that refuse what they are given, each with one sentence.
+#pragma once
+
+namespace strata {
+
+template <class Program, class Strategy>
+template <class... Extra>
+trainer<Program, Strategy>::trainer(network, typename Program::optimizer optimizer, typename Program::loss, const Extra&... extra)
+    : training_(std::move(optimizer), extra...) {
+  static_assert(detail::diagnosed<detail::extras_verdict<Extra...>>[0]);
+}
+
+template <class Program, class Strategy>
+template <class Source, class... Options>
+history trainer<Program, Strategy>::fit(Source&& source, Options&&... options) {
+  using sentence = typename detail::fit_verdict_with<Strategy, Program, std::remove_cvref_t<Source>, Options...>::type;
+  static_assert(detail::diagnosed<sentence>[0]);
+  history past;
+  if constexpr (std::is_same_v<sentence, detail::no_complaint>)
+    if (!serve())
+      training_.telling_errors(
+          [&] { detail::with_source(source, [&](auto& from) { past = training_.fit_on(from, options...); }); });
+  return past;
+}
+
+template <class Program, class Strategy>
+template <detail::array_argument X, detail::array_argument Y, class... Options>
+history trainer<Program, Strategy>::fit(X&& x, Y&& y, Options&&... options) {
+  using sentence = typename detail::fit_verdict<Program, detail::given_arrays<X, Y>, Options...>::type;
+  static_assert(detail::diagnosed<sentence>[0]);
+  history past;
+  if constexpr (std::is_same_v<sentence, detail::no_complaint>)
+    if (!serve())
+      training_.telling_errors([&] {
+        const auto samples = detail::with_weights("fit", detail::samples_of_arrays<Program>("fit", x, y), options...);
+        const batch_size size = detail::pick(batch_size(32), options...);
+        constexpr bool splits = (std::is_same_v<std::remove_cvref_t<Options>, validation_split> || ...);
+        data::detail::slice part;
+        if constexpr (splits) part.count = detail::pick(validation_split(0), options...).to_train(samples.size());
+        auto batches = training_.batches_to_train(samples, part, size, detail::pick(shuffle(true), options...));
+        if constexpr (splits) {
+          validation held_back(detail::batches_in_order<T>(samples, {.first = part.count}, size));
+          past = training_.fit_on(batches, held_back, options...);
+        } else {
+          past = training_.fit_on(batches, options...);
+        }
+      });
+  return past;
+}
+
+template <class Program, class Strategy>
+template <class Source, class... Options>
+auto trainer<Program, Strategy>::evaluate(Source&& source, Options&&... options) -> evaluation {
+  using sentence = typename detail::evaluate_verdict<Program, std::remove_cvref_t<Source>, Options...>::type;
+  static_assert(detail::diagnosed<sentence>[0]);
+  evaluation out;
+  if constexpr (std::is_same_v<sentence, detail::no_complaint>)
+    training_.telling_errors(
+        [&] { detail::with_source(source, [&](auto& from) { out = training_.evaluate_checked(from, options...); }); });
+  return out;
+}
+
+template <class Program, class Strategy>
+template <detail::array_argument X, detail::array_argument Y, class... Options>
+auto trainer<Program, Strategy>::evaluate(X&& x, Y&& y, Options&&... options) -> evaluation {
+  using sentence = typename detail::evaluate_verdict<Program, detail::given_arrays<X, Y>, Options...>::type;
+  static_assert(detail::diagnosed<sentence>[0]);
+  evaluation out;
+  if constexpr (std::is_same_v<sentence, detail::no_complaint>)
+    training_.telling_errors([&] {
+      auto batches = detail::batches_in_order<T>(
+          detail::with_weights("evaluate", detail::samples_of_arrays<Program>("evaluate", x, y), options...), {},
+          detail::pick(batch_size(32), options...));
+      detail::with_source(batches, [&](auto& from) { out = training_.evaluate_checked(from, options...); });
+    });
+  return out;
+}
+
+template <class Program, class Strategy>
+template <detail::array_argument X, class... Options>
+  requires(!detail::array_argument<Options> && ...)
+auto trainer<Program, Strategy>::predict(const X& x, Options&&... options) -> predictions<T, network::output_shape> {
+  using sentence = typename detail::predict_verdict<Program, detail::arrays<X, void>, Options...>::type;
+  static_assert(detail::diagnosed<sentence>[0]);
+  predictions<T, network::output_shape> out;
+  if constexpr (std::is_same_v<sentence, detail::no_complaint>) {
+    const detail::values_of_array<T, network::input_shape> rows(x);
+    const std::span<const T> values = rows.values();
+    out.values.resize(values.size() / std::size_t(network::input_shape.size()) * std::size_t(network::output_shape.size()));
+    training_.predict_checked(
+        [&](const auto& predict_batch) {
+          training_.predict_in_memory(values, out.values, [&](const samples<T>& piece, T* to) {
+            predict_batch(piece.count, [&] { executor().predict(piece, to); });
+          });
+        },
+        options...);
+  }
+  return out;
+}
+
+template <class Program, class Strategy>
+template <class Source, class... Options>
+  requires(!detail::array_argument<Source>)
+auto trainer<Program, Strategy>::predict(Source&& source, Options&&... options) -> predictions<T, network::output_shape> {
+  using sentence = typename detail::predict_verdict<Program, std::remove_cvref_t<Source>, Options...>::type;
+  static_assert(detail::diagnosed<sentence>[0]);
+  predictions<T, network::output_shape> out;
+  if constexpr (std::is_same_v<sentence, detail::no_complaint>)
+    detail::with_source(source, [&](auto& from) {
+      executor().prepare(batch_size_of(from), purpose::inference);
+      detail::stream_over<T, std::remove_reference_t<decltype(from)>> stream(from);  // of all rows
+      stream.start(0);
+      training_.predict_checked(
+          [&](const auto& predict_batch) {
+            for (samples<T> batch; stream.next(batch);) {
+              const std::size_t before = out.values.size(), size = std::size_t(network::output_shape.size());
+              refuse_other_rows<Program>(batch, {0, batch.count},
+                                         detail::names_in_stream<T>(stream, batch.count, long(before / size)));
+              out.values.resize(before + std::size_t(batch.count) * size);
+              predict_batch(batch.count, [&] { executor().predict({batch.x(), batch.count}, out.values.data() + before); });
+            }
+          },
+          options...);
+    });
+  return out;
+}
+
+template <class Program, class Strategy>
+template <class Source>
+void trainer<Program, Strategy>::adapt(Source&& source) {
+  using sentence = detail::first_complaint<typename detail::data_verdict<Program, std::remove_cvref_t<Source>, false>::type,
+                                           typename detail::adapt_verdict<network>::type>;
+  static_assert(detail::diagnosed<sentence>[0]);
+  if constexpr (std::is_same_v<sentence, detail::no_complaint>)
+    detail::with_source(source, [&](auto& from) {
+      if (data::detail::shards_of(from) > 1)
+        throw_error("adapt: this process would read a share of the data: adapt before shard");
+      detail::stream_over<T, std::remove_reference_t<decltype(from)>> stream(from);  // of all rows
+      static constexpr auto layers = detail::adapting_layers<network>();
+      detail::adapt_to<T>(stream, network::input_shape.size(), layers, executor().parameters());
+      executor().parameters_changed();
+    });
+}
+
+template <class Program, class Strategy>
+void trainer<Program, Strategy>::reset_optimizer() {
+  constexpr bool has_state = executor_type::traits.has_slots || executor_type::traits.collects_slots;
+  static_assert(has_state, "reset_optimizer: the state of this optimizer is on parameter servers: start them anew");
+  if constexpr (has_state) detail::reset_optimizer(training_.executor);
+}
+
+template <class Program, class Strategy>
+void trainer<Program, Strategy>::set_trainable(const std::string& layer, bool trains) {
+  static_assert(executor_type::traits.freezes,
+                "set_trainable: this strategy, such as parameter_server, trains all layers: write frozen<...> around those that "
+                "shall not change");
+  static_assert(!traits_of_optimizer<typename Program::optimizer>.averages_weights,
+                "set_trainable: the optimizer ema averages the weights of all layers: write frozen<...> around those that shall "
+                "not change");
+  training_.layers.set_trainable(layer, trains);
+  if constexpr (executor_type::traits.freezes) training_.executor.freeze(training_.layers.frozen());
+}
+
+}  // namespace strata
