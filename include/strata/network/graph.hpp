@@ -411,7 +411,7 @@ using members_of_graph_t = typename found_in_graph<typename outputs_of_graph<Out
 /// With one input and one output it may be used as a sequential.
 template <class... Outputs>
 struct graph : detail::members_of_graph_t<Outputs...> {
-  static_assert(sizeof(detail::diagnosed<typename detail::members_of_graph_t<Outputs...>::complaint>()));
+  static_assert(detail::diagnosed<typename detail::members_of_graph_t<Outputs...>::complaint>[0]);
 };
 
 namespace detail {
