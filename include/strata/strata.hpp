@@ -6,7 +6,7 @@
 #error "strata needs C++20: -std=c++20, or cpp_std=c++20 among the default_options of a project of Meson's"
 #endif
 
-// First, so that the sentence about a wrong network carries a short list of includes.
+// First, so that the diagnostic about a wrong network has a short list of includes.
 #include <strata/network/graph.hpp>
 #include <strata/network/sequential.hpp>
 
@@ -90,7 +90,7 @@
 #include <strata/optimizers/schedules.hpp>
 #include <strata/optimizers/sgd.hpp>
 
-// Included here for the same reason: the sentence about a missing kernel carries a short list of includes.
+// Included here for the same reason: the diagnostic about a missing kernel has a short list of includes.
 #include <strata/program/compiled.hpp>
 
 #include <strata/cpu/cpu.hpp>

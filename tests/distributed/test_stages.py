@@ -65,7 +65,7 @@ def _():
             check(digest(out) == expected, f'{first}, then {second}:\n{out}')
 
 
-@case('as many processes as places, or one sentence')
+@case('as many processes as places, or one error')
 def _():
     for out in finish(train('cube_workers', count=3)):
         check('layers are divided among 2 processes at each of 2 places in each of 2 groups, which are 8, but there are 3' in out, out)
@@ -138,7 +138,7 @@ def _():
         check(last.startswith('communication_error: lost ') and words in last and training.name(1) in last and training.name(3) in last, last)
 
 
-@case('elastic and one group: one sentence')
+@case('elastic and one group: one error')
 def _():
     for out in finish(train('workers', ELASTIC='2')):
         check('error: processes that divide the layers of a network cannot be elastic' in out, out)

@@ -1,4 +1,4 @@
-// An executor and a strategy that are complete: a test hides one member, and wants the sentence about it.
+// A complete executor and a complete strategy: a test hides one member, and expects the diagnostic about it.
 #pragma once
 #include <strata/strata.hpp>
 

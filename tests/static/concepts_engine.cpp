@@ -1,4 +1,4 @@
-// Models of an engine that each lack one member: each gets its own sentence.
+// Models of an engine that each lack one member: each has its own diagnostic.
 #include <strata/strata.hpp>
 #include <type_traits>
 #include <utility>

@@ -1,4 +1,4 @@
-// Models of executor, elastic_group and communicator that each lack one member: each gets its own sentence.
+// Models of executor, elastic_group and communicator that each lack one member: each has its own diagnostic.
 #include <strata/distribute/mirrored.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/kernel/unfused.hpp>

@@ -157,7 +157,7 @@ TEST_CASE("only files that no process has locked and that have such a name are r
   CHECK(io::detail::is_temporary_name(io::detail::temporary_name(::getpid(), 0)));
 }
 
-TEST_CASE("a file beyond the limit of the process is one sentence, and no signal") {
+TEST_CASE("a file beyond the limit of the process is one error, and no signal") {
   for (const auto kind : kinds) {
     const scratch_folder folder("atomic");
     io::write_file_atomically(folder / "a", "old");

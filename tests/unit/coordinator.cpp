@@ -214,7 +214,7 @@ TEST_CASE("of many missing values the first ones are told, and how many there ar
   CHECK(raw.refusal(methods::get_all, wire::sealed(self, get_all_request{"", 2, 0ms})) == "a key has 1 to 256 bytes, not 0");
 }
 
-TEST_CASE("malformed messages get one sentence and change nothing") {
+TEST_CASE("malformed messages get one error and change nothing") {
   const endpoint where = free_endpoint();
   const coordinator server(where, "run");
   raw_client raw(where);

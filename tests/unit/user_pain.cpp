@@ -345,7 +345,7 @@ TEST_CASE("P12: a training that is started again repeats no sample and loses no 
   CHECK(attempt(-1) == expected);
 }
 
-TEST_CASE("P13: a cluster is a value: no program startup to miss, two in one process, mistakes in one sentence") {
+TEST_CASE("P13: a cluster is a value: no program startup to miss, two in one process, each mistake is one error") {
   const auto resolved = [](const std::string& text) {
     return tf_config{[=](const std::string& name) { return name == "TF_CONFIG" ? std::optional(text) : std::nullopt; }}();
   };

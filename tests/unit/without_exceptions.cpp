@@ -89,7 +89,7 @@ TEST_CASE("without exceptions an error goes to the handler that the program has 
   CHECK(WIFSIGNALED(returned.status));
 }
 
-TEST_CASE("without exceptions a damaged file ends the program with a sentence, too") {
+TEST_CASE("without exceptions a damaged file ends the program with an error message, too") {
   const std::string path = (std::filesystem::temp_directory_path() / ("strata-" + std::to_string(::getpid()))).string();
   std::ofstream(path, std::ios::binary) << std::string("\x08\0\0\0\0\0\0\0{\"a\":xx}", 16);
   const ended damaged = in_a_process([&] {

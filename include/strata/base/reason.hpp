@@ -1,4 +1,5 @@
-// The parts of compile errors that read as sentences: none of the templates is ever defined, so that the error is its name.
+// The parts of diagnostics, which are compile errors that read as sentences. None of the templates is ever defined, so that the
+// error message is the type name.
 #pragma once
 
 namespace strata {
@@ -18,24 +19,24 @@ struct wrong_argument;
 namespace detail {
 template <const reason& Why>
 struct because;
-/// Stands in a sentence for an argument that is missing. Never defined.
+/// Represents a missing argument in a diagnostic. Never defined.
 struct nothing;
-/// What a verdict is when nothing is wrong.
+/// The verdict if nothing is wrong.
 struct no_complaint {
   using type = no_complaint;
   constexpr bool operator[](int) const { return true; }
 };
-/// What a verdict is when another sentence has been told, so that this one must be silent.
+/// The verdict if another diagnostic has already been emitted, so that this one must not be.
 struct told : no_complaint {};
-/// `static_assert(diagnosed<verdict>[0])` compiles if the verdict is no_complaint, and is otherwise one error of few lines that
-/// has the verdict's name: compilers list no candidates of an operator that only members have.
+/// `static_assert(diagnosed<verdict>[0])` compiles if the verdict is no_complaint, and is otherwise one short error that contains
+/// the verdict's name: compilers list no candidates for an operator that can only be a member.
 template <class Verdict>
 extern const Verdict diagnosed;
 template <>
 inline constexpr no_complaint diagnosed<no_complaint>{};
 template <>
 inline constexpr told diagnosed<told>{};
-/// What a verdict is when a model lacks a member.
+/// The verdict if a model lacks a member.
 template <class Model, const reason& Why>
 struct lacks {
   using type = incomplete_model<Model, because<Why>>;

@@ -1,5 +1,4 @@
-// What a strategy is whose arguments are wrong: deduction guides refuse them with one sentence, where a compiler would list all
-// guides.
+// Strategies with wrong arguments: deduction guides refuse these with one diagnostic; otherwise a compiler would list all guides.
 #pragma once
 #include <strata/base/reason.hpp>
 
@@ -10,19 +9,19 @@ struct zero;  // exchange/zero/zero.hpp
 
 namespace strata::detail {
 
-/// The first template argument of a strategy that has been given wrong arguments: the sentence about them.
+/// The first template argument of a strategy with wrong arguments: the diagnostic about them.
 template <class Given, const reason& Why>
 using refused_with = wrong_argument<Given, because<Why>>;
 
-/// What such a strategy derives from: it takes the arguments and goes on as `Instead`, so that its sentence is the only error. It
-/// tells the sentence itself, because a compiler writes some lines for each base class.
+/// The base class of such a strategy: it accepts the arguments and behaves as `Instead`, so that the diagnostic is the only
+/// error. The strategy itself emits the diagnostic, because a compiler prints some lines for each base class.
 template <class Instead>
 struct refusing : Instead {
   template <class... Arguments>
   explicit refusing(const Arguments&...) {}
 };
 
-/// Whether it is a division of a network, pipelines or tensor_ranks. In its place stands the sentence about one that is wrong.
+/// A division of a network, pipelines or tensor_ranks; a wrong one is replaced by its diagnostic.
 template <class Division>
 concept divides_network = requires { Division::groups; };
 

@@ -36,7 +36,7 @@ struct control_options {
   bool unprotected = false;                 // lets any process in, without encryption: only on a network that you trust
   int connections = 512;                    // that a server keeps open, of about 60 KB each. At least one per process
   heartbeat_options heartbeat{};
-  /// The coordinator calls it, on a thread of its own, with a sentence about the process for which the others wait.
+  /// The coordinator calls it, on a thread of its own, with a message about the process for which the others wait.
   std::function<void(const std::string&)> on_slow_process = [](const std::string& what) {
     std::clog << detail::visible(what) + '\n';
   };

@@ -1,4 +1,4 @@
-// The text on which the processes of a training must agree, with its hash, and the sentence for two that do not.
+// The text on which the processes of a training must agree, with its hash, and the error message for two that do not.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -60,8 +60,8 @@ inline std::pair<std::string, std::string> differences_of(std::string_view a, st
   return {text(rest[0]), text(rest[1])};
 }
 
-/// The sentence for two processes that do not train the same: it quotes what differs. Several processes print it, so it has
-/// neither "here" nor "there".
+/// The error message for two processes that do not train the same: it quotes the difference. Several processes print it, so it
+/// has neither "here" nor "there".
 inline std::string disagreement(const std::string& who, const std::string& than, const agreement& its, const agreement& others) {
   if (its.text == others.text)
     return detail::text_of({who, " does not train what ", than, ": programs and clusters, in words, are the same for ",

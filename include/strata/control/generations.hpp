@@ -79,7 +79,7 @@ class generations {
     return int(places.size()) == places_;
   }
 
-  /// Begins the next generation, which becomes the current one, and returns a sentence about the changes. Returns nothing while a
+  /// Begins the next generation, which becomes the current one, and returns a message about the changes. Returns nothing while a
   /// living member has not requested it, or if the run ends.
   std::optional<std::string> form(const std::vector<member>& late, time now) {
     if (coming_.empty() || !end_.empty()) return {};

@@ -27,7 +27,7 @@ struct in_threads {
   }
 };
 
-/// Of what divides nothing: Sentence says why.
+/// A type that divides nothing: Sentence is the diagnostic.
 template <class Sentence>
   requires(!detail::divides_network<Sentence>)
 struct in_threads<Sentence> : detail::refusing<one_device<>> {

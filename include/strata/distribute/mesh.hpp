@@ -22,7 +22,7 @@ inline constexpr reason the_pipeline_and_the_tensor_parallel_of_a_mesh_have_the_
 }  // namespace reasons
 
 namespace detail {
-/// `type` is the division of a mesh, or the sentence about its parts.
+/// `type` is the division of a mesh, or the diagnostic about its parts.
 template <class... Parts>
 struct mesh_of {
   using type =

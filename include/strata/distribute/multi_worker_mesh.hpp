@@ -1,7 +1,7 @@
 // multi_worker_mesh: a mesh of the workers of a cluster. Needs gRPC.
 // needs: grpc protozero
 #pragma once
-#include <strata/resolvers/any_resolver.hpp>  // first: its sentence has few lines then
+#include <strata/resolvers/any_resolver.hpp>  // first: its diagnostic then has few lines
 
 #include <strata/distribute/mesh.hpp>
 #include <strata/distribute/workers.hpp>

@@ -54,7 +54,7 @@ struct placed<wrong_argument<Given, Why>, Backend> : detail::refusing<one_device
   using detail::refusing<one_device<>>::refusing;
   struct division {
     struct split {
-      static constexpr int device_count = 1 << 20;  // no second sentence, about devices that are missing
+      static constexpr int device_count = 1 << 20;  // no second diagnostic, about missing devices
     };
   };
 };

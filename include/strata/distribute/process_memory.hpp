@@ -348,7 +348,7 @@ constexpr process_memory process_memory_of(const training_sizes& how, int place)
   return out;
 }
 
-// Of other arguments. They are not defined: what they would return is the sentence.
+// For other arguments. They are not defined: their return types are the diagnostics.
 template <class Program, class Strategy = void, class... Place>
   requires(!detail::is_program<Program>)
 wrong_argument<Program, detail::because<reasons::process_memory_is_that_of_a_program_such_as_the_program_type_of_a_trainer>>

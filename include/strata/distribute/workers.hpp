@@ -51,7 +51,7 @@ struct workers {
   }
 };
 
-/// Of what divides nothing: Sentence says why.
+/// A type that divides nothing: Sentence is the diagnostic.
 template <class Sentence>
   requires(!detail::divides_network<Sentence>)
 struct workers<Sentence> : detail::refusing<one_device<>> {

@@ -46,7 +46,7 @@ class snapshot_files {
   };
   /// Finds the newest version that is whole. Removes the unfinished version, unless it is a folder with something in it. If the
   /// newest is damaged and the one before is whole, it renames the newest to damaged(), where it replaces an older damaged one;
-  /// if both are damaged, they stay. `damage_of(file)` returns a sentence about the damage of an existing file; "" if there is
+  /// if both are damaged, they stay. `damage_of(file)` returns a message about the damage of an existing file; "" if there is
   /// none.
   template <class F>
   recovered recover(F&& damage_of) {

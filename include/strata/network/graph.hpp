@@ -28,7 +28,7 @@ struct wrong_edge;
 template <class Node, class Why>
 struct wrong_node;
 
-static_assert(max_ends == 8, "the next sentence says so");
+static_assert(max_ends == 8, "the next reason has this number");
 namespace reasons {
 inline constexpr reason a_node_begins_at_a_node_an_input_or_a_join_of_them{
     "a node begins at another node, at an input, or at a join such as concat<a, b> in which each branch begins at one"};

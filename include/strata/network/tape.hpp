@@ -99,7 +99,7 @@ constexpr tape_ends ends_of(const tape<N>& t) {
 }
 }  // namespace detail
 
-static_assert(max_inputs == 8, "the next sentence says so");
+static_assert(max_inputs == 8, "the next reason has this number");
 namespace reasons {
 inline constexpr reason a_join_takes_at_most_8_branches{"a join takes at most 8 branches: nest joins"};
 inline constexpr reason embedding_takes_the_row_indices_of_the_batch{

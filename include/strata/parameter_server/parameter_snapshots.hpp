@@ -178,7 +178,7 @@ class parameter_snapshots {
   }
 
  private:
-  /// A sentence about the damage; empty if all sections are as they were written.
+  /// A message about the damage; empty if all sections are as they were written.
   static std::string damage_of(const std::filesystem::path& file) {
     try {
       detail::section_reader check(file);

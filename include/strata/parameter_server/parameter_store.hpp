@@ -137,7 +137,7 @@ class parameter_store {
     const std::lock_guard lock(roster_mutex_);
     if (control::roster::entry* const e = roster_.find(worker, incarnation)) e->trouble = std::move(trouble);
   }
-  /// The reason why the worker has ended, as a sentence; empty: it has not, or has not given a reason.
+  /// The reason why the worker has ended, as a message; empty: it has not, or has not given a reason.
   std::string trouble_of(int worker) const {
     const std::lock_guard lock(roster_mutex_);
     return detail::waiting_rules::trouble_of(roster_.find(worker));

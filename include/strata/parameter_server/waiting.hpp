@@ -92,7 +92,7 @@ class waiting_rules {
     return "";
   }
 
-  /// The reason why a worker that has left or is lost has ended, as a sentence; empty: it is present, or has not given one.
+  /// The reason why a worker that has left or is lost has ended, as a message; empty: it is present, or has not given one.
   static std::string trouble_of(const control::roster::entry* e) {
     return e && e->is != control::presence::present && !e->trouble.empty() ? control::ends_because_of(e->who, e->trouble) : "";
   }

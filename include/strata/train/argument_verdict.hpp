@@ -8,7 +8,7 @@ namespace strata {
 
 namespace detail {
 
-/// The first refused argument, as a sentence.
+/// The diagnostic for the first refused argument.
 template <class Refused, const reason& Why>
 struct argument_verdict {
   using type = wrong_argument<at_t<0, Refused>, because<Why>>;

@@ -1,4 +1,4 @@
-// Checks of a batch, each with an error message of one sentence.
+// Checks of a batch, each with its own error message.
 #pragma once
 #include <cmath>
 #include <strata/base/error.hpp>

@@ -1,4 +1,4 @@
-// What fit, evaluate and predict take besides the data, and the sentences about arguments that do not fit.
+// What fit, evaluate and predict take besides the data, and the diagnostics for arguments that do not fit.
 #pragma once
 #include <concepts>
 #include <strata/base/meta.hpp>
@@ -14,7 +14,7 @@
 
 namespace strata {
 
-// The words of the sentences. None is ever defined: the error is the name.
+// The words of the diagnostics. None is ever defined: the type name is the error message.
 template <int Size>
 struct samples_in_a_batch;
 template <class Batch, class Into, class Why>

@@ -21,7 +21,7 @@ struct out_of_device_memory : error {
         needed(bytes_needed),
         free(bytes_free),
         total(bytes_in_all) {}
-  /// A copy with a sentence appended about what needs memory.
+  /// A copy whose message also lists what needs memory.
   out_of_device_memory(const out_of_device_memory& e, const std::string& what_for)
       : error(detail::text_of({e.what(), what_for})), device(e.device), needed(e.needed), free(e.free), total(e.total) {}
 };

@@ -18,7 +18,7 @@ class damage_report {
   std::size_t files_cut_short() const { return files_; }
   /// Samples that could not be made and that ignore_errors has left out.
   std::size_t samples() const { return samples_; }
-  /// A sentence about each of the first hundred, with file, record and byte.
+  /// A message about each of the first hundred, with file, record and byte.
   std::vector<std::string> messages() const {
     const std::lock_guard lock(mutex_);
     return messages_;

@@ -9,7 +9,7 @@
 
 namespace strata {
 
-// The words of the sentences about pipelines. None is ever defined.
+// The words of the diagnostics about pipelines. None is ever defined.
 template <class Cut, class Network, class Why>
 struct wrong_cut;
 template <int Count>
@@ -50,7 +50,7 @@ concept possible_parts_of_pipeline = parts_of_pipeline<Cut, MicroBatches, Schedu
                                      MicroBatches::count >= 1 && Schedule::stages_of_a_place >= 1;
 }  // namespace detail
 
-/// Of wrong parts: it has the sentence only.
+/// A pipeline with wrong parts, which only has the diagnostic.
 template <class Cut, class MicroBatches, class Schedule>
 struct pipelined {
   template <class Program>

@@ -13,8 +13,8 @@ namespace strata {
 /// A backend whose programs are split into stages. The kernels are those of Base. A Split has
 ///   `table`                  the timetable
 ///   `stage_of_node<Items>`   for each node of the tape its stage
-///   `verdict<Program>`       its `type` is no_complaint, or the sentence why the program cannot be split
-///   `place`                  what it calls a place in print_plan, such as "device"
+///   `verdict<Program>`       its `type` is no_complaint, or the diagnostic about a program that cannot be split
+///   `place`                  the word for a place in print_plan, such as "device"
 template <class Base, class Split>
 struct split_backend {
   static constexpr auto name = Base::name;
@@ -29,7 +29,7 @@ struct split_among : split_backend<Base, Split> {
   using communicator = Communicator;
 };
 
-// The words of the sentence. It is never defined.
+// The words of the diagnostic. It is never defined.
 template <class Layer, class Why>
 struct cannot_be_split;
 

@@ -103,7 +103,7 @@ inline constexpr timetable<Places, Places, 1> one_at_a_time = [] {
   return all;
 }();
 
-// Sentences about schedules. None of the templates is ever defined.
+// Diagnostics about schedules. None of the templates is ever defined.
 template <class Schedule, class With, class Why>
 struct wrong_schedule;
 template <int Count>

@@ -17,7 +17,7 @@
 
 namespace strata {
 
-// The parts of the sentence about an operation that has no emission. Never defined.
+// The parts of the diagnostic about an operation that has no emission. Never defined.
 template <class Where, class Who, class What>
 struct missing_emission;
 
@@ -36,7 +36,7 @@ inline constexpr int first_without_emission = []<class... Node>(type_list<Node..
 
 }  // namespace detail
 
-/// The sentence about a program that has an operation without emission; no_complaint if there is none.
+/// The diagnostic about a program that has an operation without emission; no_complaint if there is none.
 template <class Program, int Node = detail::first_without_emission<Program>>
 struct emission_verdict {
   using failed = detail::at_t<Node, node_types_of<typename Program::items>>;
