@@ -20,7 +20,7 @@ struct argument_verdict<type_list<>, Why> {
 
 template <class Verdict>
 struct is_complaint : std::bool_constant<!std::is_same_v<Verdict, no_complaint>> {};
-/// The first of some verdicts that is a sentence; no_complaint if none is.
+/// The first of several verdicts that is a diagnostic; no_complaint if none is.
 template <class... Verdict>
 using first_complaint = at_t<0, join_t<filter_t<is_complaint, Verdict...>, type_list<no_complaint>>>;
 

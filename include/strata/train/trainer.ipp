@@ -1,4 +1,4 @@
-// The functions of trainer that refuse what they are given, each with one sentence.
+// The functions of trainer that check their arguments, each with at most one diagnostic.
 #pragma once
 
 namespace strata {

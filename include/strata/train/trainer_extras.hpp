@@ -106,7 +106,7 @@ auto sentence_on_extra() {
   else
     return argument_verdict<refused, reasons::a_trainer_takes_metrics_a_strategy_a_precision_and_a_seed>{};
 }
-/// The sentence about the first argument of a trainer that is refused.
+/// The diagnostic about the first refused argument of a trainer.
 template <class Refused>
 struct extra_verdict : no_complaint {};
 template <class First, class... More>

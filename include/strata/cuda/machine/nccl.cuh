@@ -80,7 +80,7 @@ inline constexpr ncclDataType_t nccl_type = std::is_same_v<T, double> ? ncclDoub
 
 }  // namespace detail
 
-/// Throws strata::error, one sentence, if there is no NCCL.
+/// Throws strata::error if there is no NCCL.
 inline void need_nccl() { detail::nccl_library::the(); }
 inline nccl_id make_nccl_id() {
   ncclUniqueId made;
