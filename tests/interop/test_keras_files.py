@@ -233,6 +233,22 @@ def refusals(folder):
             got = strata("mlp", "adam", folder, file)
             check(isinstance(got, str) and str(file) in got and got.count("\n") == 0, f"a file {what}, as {end}, is one error", got)
 
+    def checked(file):
+        return subprocess.run([PROGRAMS / "interop_check_keras_file", file], capture_output=True, text=True, timeout=60)
+
+    for file, arrays in ((whole, 5), (folder / "other.h5", 2), (folder / "tanh.keras", 4)):
+        run = checked(file)
+        check(run.returncode == 0 and int(run.stdout.split()[-2]) >= arrays, f"check_keras_file reads all of {file.name}", run.stdout + run.stderr)
+    ends = []
+    for _ in range(60):
+        damaged = bytearray(content)
+        for at in random.integers(8, 4000, 8):
+            damaged[at] = random.integers(256)
+        file.write_bytes(damaged)
+        ends.append(checked(file))
+    check(any(run.returncode == 1 for run in ends) and all(run.returncode != 1 or run.stderr.startswith(f"{file}: ") and run.stderr.count("\n") == 1 for run in ends),
+          "check_keras_file ends with damaged files, or with one error", [run.stderr for run in ends])
+
 
 def other_names(folder):
     """The first bytes of a file determine its format. Up to Keras 2.11, names ending in .h5, .hdf5 and .keras all meant HDF5."""

@@ -1,11 +1,10 @@
-// HDF5 files: what is written is read back, and damaged bytes cause one error.
+// HDF5 files: what is written is read back, and errors name the path.
 // needs: hdf5
 #include <doctest/doctest.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cstdint>
-#include <strata/base/random.hpp>
 #include <strata/interop/hdf5.hpp>
 #include <string>
 #include <thread>
@@ -56,24 +55,6 @@ std::vector<std::byte> packed_file(std::size_t unpacked) {
   std::vector<std::byte> bytes(std::size_t(H5Fget_file_image(file.id(), nullptr, 0)));
   H5Fget_file_image(file.id(), bytes.data(), bytes.size());
   return bytes;
-}
-
-/// Reads the whole file.
-void read_all(const hdf5_file& file, const std::string& at = "", int depth = 0) {
-  for (const char* attribute : {"model_config", "layer_names"})
-    if (file.has_attribute(at, attribute)) (void)file.texts(at, attribute);
-  for (const std::string& name : file.names_in(at)) {
-    const std::string path = at.empty() ? name : at + "/" + name;
-    if (depth == 4 || !file.has(path)) continue;
-    if (file.names_in(path).empty() && path.find("flatten") == path.npos) {
-      if (const auto array = file.find_array(path); array && array->count() < 1000) {
-        std::vector<double> values(std::size_t(array->count()));
-        file.read(path, std::span(values));
-      }
-    } else {
-      read_all(file, path, depth + 1);
-    }
-  }
 }
 
 }  // namespace
@@ -160,7 +141,8 @@ TEST_CASE("hdf5: a few bytes that unpack to many are refused before they take me
   CHECK(read == std::vector<float>(1000));
   const std::vector<std::byte> bytes = packed_file(40'000'000);
   CHECK(bytes.size() < 400'000);
-  CHECK(error_of([&] { hdf5_file("some file", bytes).read("kernel", std::span(read)); }).starts_with("some file: "));
+  CHECK(error_of([&] { hdf5_file("some file", bytes).read("kernel", std::span(read)); }) ==
+        "some file: kernel: its chunks are larger packed than unpacked");
 }
 
 TEST_CASE("hdf5: several threads read one file") {
@@ -177,22 +159,4 @@ TEST_CASE("hdf5: several threads read one file") {
     });
   for (std::thread& t : threads) t.join();
   CHECK(equal == std::vector<int>(4, 20));
-}
-
-TEST_CASE("hdf5: damaged bytes are read or are one error, whatever libhdf5 does with them") {
-  const std::vector<std::byte> good = some_file();
-  int whole = 0, refused = 0;
-  for (std::uint64_t round = 0; round < 150; ++round) {
-    std::vector<std::byte> bytes = good;
-    const philox random = philox{2}.fork(round);
-    const std::uint64_t changes = 1 + std::uint64_t(random.uniform(0) * 8);
-    for (std::uint64_t k = 1; k <= changes; ++k)
-      bytes[8 + std::size_t(random.uniform(2 * k) * double(bytes.size() - 8))] = std::byte(int(random.uniform(2 * k + 1) * 256));
-    const std::string why = error_of([&] { read_all(hdf5_file("damaged file", bytes)); });
-    CAPTURE(why);
-    CHECK((why == "no error" || why.starts_with("damaged file: ")));
-    ++(why == "no error" ? whole : refused);
-  }
-  CHECK(whole > 0);
-  CHECK(refused > 0);
 }
