@@ -1,16 +1,21 @@
 // Stages that read ahead, store pairs of elements or make streams do not allocate in the steady state.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cstdint>
 #include <strata/cpu/engine/team.hpp>
 #include <strata/data/sources/from_tensor_slices.hpp>
 #include <strata/data/sources/range.hpp>
 #include <strata/data/views/batch.hpp>
+#include <strata/data/views/cache.hpp>
+#include <strata/data/views/check_finite.hpp>
 #include <strata/data/views/concatenate.hpp>
 #include <strata/data/views/enumerate.hpp>
 #include <strata/data/views/flat_map.hpp>
 #include <strata/data/views/interleave.hpp>
 #include <strata/data/views/map.hpp>
+#include <strata/data/views/named.hpp>
+#include <strata/data/views/prefetch.hpp>
 #include <strata/data/views/repeat.hpp>
 #include <strata/data/views/scale.hpp>
 #include <strata/data/views/shuffle.hpp>
@@ -53,6 +58,27 @@ TEST_CASE("views allocate nothing once they are warm") {
   CHECK(in_steady_state(a | data::batch<8> | data::unbatch | data::shuffle(20) | data::batch<4>) == 0);
   const auto change = [](auto& m) { m.x(0)(0) = 1; };
   CHECK(in_steady_state(a | data::batch<8> | data::skip(1) | data::take(5) | data::repeat(2) | data::map(change)) == 0);
+}
+
+namespace {
+struct image : input<4> {};
+struct kind {};
+}  // namespace
+
+TEST_CASE("views of samples with names allocate nothing once they are warm") {
+  const auto set = data::from_tensor_slices(of<image>(std::vector<std::array<double, 4>>(50)), of<kind>(std::vector<int>(50)));
+  const auto same = [](const auto& s) { return data::columns(of<kind>(get<kind>(s)), of<image>(get<image>(s))); };
+  const auto some = [](const auto&) {
+    return data::range(5) | data::map([](std::int64_t i) { return data::columns(of<kind>(i)); });
+  };
+  CHECK(in_steady_state(set | data::shuffle(20) | data::batch<8>) == 0);
+  CHECK(in_steady_state(set | data::map(same) | data::cache | data::shuffle(20) | data::batch<8> | data::prefetch()) == 0);
+  CHECK(in_steady_state(set | data::shuffle(20) | data::batch<8> | data::unbatch | data::batch<4>) == 0);
+  CHECK(in_steady_state(set | data::flat_map(some) | data::shuffle(20) | data::batch<8> | data::repeat(2)) == 0);
+  const auto names = data::from_tensor_slices(std::vector<float>(50)) |
+                     data::map_to<shape{4}>([](auto x, auto to) { to(0) = x(0); }) | data::named<image>;
+  const auto kinds = data::range(50) | data::named<kind> | data::shuffle(20);
+  CHECK(in_steady_state(data::zip(names, kinds) | data::check_finite | data::batch<8>) == 0);
 }
 
 TEST_CASE("batches that the threads of a training write allocate nothing once they are warm") {

@@ -170,6 +170,15 @@ template <class... Columns>
 auto store(const named_sample<Columns...>& e) -> stored_t<named_sample<Columns...>> {
   return {{store(static_cast<const Columns&>(e).values)}...};
 }
+
+/// What data::columns returns for a node that comes twice, or for a column that has no numbers: data::map reports it, since an
+/// error in a function of the user would be many lines long.
+template <bool AreDistinct>
+struct wrong_columns {};
+template <class E>
+inline constexpr bool is_wrong_columns = false;
+template <bool AreDistinct>
+inline constexpr bool is_wrong_columns<wrong_columns<AreDistinct>> = true;
 }  // namespace detail
 
 /// `data::columns(of<image>(pixels), of<kind>(3))`: a sample with names, the result of a function of data::map. It owns its
@@ -177,9 +186,10 @@ auto store(const named_sample<Columns...>& e) -> stored_t<named_sample<Columns..
 template <class... Node, class... V>
 constexpr auto columns(column<Node, V>... parts) {
   constexpr bool distinct = detail::are_distinct<Node...>, fit = (detail::numbers<std::remove_cvref_t<V>>::valid && ...);
-  static_assert(distinct, "data::columns has a node twice");
-  static_assert(fit, "a column of data::columns is a number, a std::array of numbers (of arrays ...) or a tensor");
-  if constexpr (distinct && fit) return named_sample<column<Node, std::remove_cvref_t<V>>...>{{std::forward<V>(parts.values)}...};
+  if constexpr (distinct && fit)
+    return named_sample<column<Node, std::remove_cvref_t<V>>...>{{std::forward<V>(parts.values)}...};
+  else
+    return detail::wrong_columns<distinct>{};
 }
 
 }  // namespace strata::data

@@ -60,12 +60,6 @@ template <class V>
 inline constexpr bool is_sample_view = sample_view<V>;
 template <class V>
 inline constexpr bool has_names = named_view<V>;
-/// For stages that read x: whether the samples of V have names, which is an error that this struct reports.
-template <class V>
-struct names_refused {
-  static constexpr bool value = has_names<V>;
-  static_assert(!value, "this stage reads samples without names: put it before data::named, which names x and the truth");
-};
 
 /// For stages whose samples differ from those that they read, so that weights would be lost.
 template <class V>

@@ -89,7 +89,8 @@ class contrasted_rows : public random_rows<Base> {
 struct random_contrast_fn {
   template <std::ranges::range V>
   auto operator()(V view, contrast_range factor, random_contrast_options options = {}) const {
-    constexpr bool fits = image_view<V> || names_refused<V>::value;
+    constexpr bool no_names = !has_names<V>, fits = image_view<V> || !no_names;
+    static_assert(no_names, "data::random_contrast takes samples without names: put it before data::named");
     static_assert(fits, "data::random_contrast takes a view of images, samples of shape (height, width, channels), before batch");
     check_factor("random_contrast", "factor", {factor.lower, factor.upper}, {0, 1});
     const auto [low, high] = options.value_range;

@@ -97,7 +97,8 @@ class flipped_rows : public random_rows<Base> {
 struct random_flip_fn {
   template <std::ranges::range V>
   auto operator()(V view, flip_mode mode = flip_mode::horizontal_and_vertical, random_flip_options options = {}) const {
-    constexpr bool fits = image_view<V> || names_refused<V>::value;
+    constexpr bool no_names = !has_names<V>, fits = image_view<V> || !no_names;
+    static_assert(no_names, "data::random_flip takes samples without names: put it before data::named");
     static_assert(fits, "data::random_flip takes a view of images, samples of shape (height, width, channels), before batch");
     if constexpr (image_view<V>) return with_rows<flipped_rows<rows_t<V>>>(std::move(view), mode, options.seed);
   }

@@ -26,7 +26,8 @@ struct draw_rotation {
 struct random_rotation_fn {
   template <std::ranges::range V>
   auto operator()(V view, factor_range factor, random_affine_options options = {}) const {
-    constexpr bool fits = image_view<V> || names_refused<V>::value;
+    constexpr bool no_names = !has_names<V>, fits = image_view<V> || !no_names;
+    static_assert(no_names, "data::random_rotation takes samples without names: put it before data::named");
     static_assert(fits, "data::random_rotation takes a view of images, samples of shape (height, width, channels), before batch");
     check_factor("random_rotation", "factor", factor, {-1, 1});
     if constexpr (image_view<V>) return moved(std::move(view), draw_rotation{factor}, options);

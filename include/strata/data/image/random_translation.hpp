@@ -25,7 +25,8 @@ struct draw_translation {
 struct random_translation_fn {
   template <std::ranges::range V>
   auto operator()(V view, factor_range height_factor, factor_range width_factor, random_affine_options options = {}) const {
-    constexpr bool fits = image_view<V> || names_refused<V>::value;
+    constexpr bool no_names = !has_names<V>, fits = image_view<V> || !no_names;
+    static_assert(no_names, "data::random_translation takes samples without names: put it before data::named");
     static_assert(fits,
                   "data::random_translation takes a view of images, samples of shape (height, width, channels), before batch");
     check_factor("random_translation", "height_factor", height_factor, {-1, 1});

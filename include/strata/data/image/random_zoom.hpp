@@ -29,7 +29,8 @@ struct random_zoom_fn {
   template <std::ranges::range V>
   auto operator()(V view, factor_range height_factor, std::optional<factor_range> width_factor,
                   random_affine_options options = {}) const {
-    constexpr bool fits = image_view<V> || names_refused<V>::value;
+    constexpr bool no_names = !has_names<V>, fits = image_view<V> || !no_names;
+    static_assert(no_names, "data::random_zoom takes samples without names: put it before data::named");
     static_assert(fits, "data::random_zoom takes a view of images, samples of shape (height, width, channels), before batch");
     check_factor("random_zoom", "height_factor", height_factor, {-1, 1}, true);
     if (width_factor) check_factor("random_zoom", "width_factor", *width_factor, {-1, 1}, true);

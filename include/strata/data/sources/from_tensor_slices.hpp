@@ -330,27 +330,21 @@ template <class S>
 concept pair_of_members = std::is_aggregate_v<S> && !std::ranges::range<S> && requires { S{any_member{}, any_member{}}; } &&
                           !requires { S{any_member{}, any_member{}, any_member{}}; };
 
-template <class Node, class Values>
-auto rows_of_column(Values values) {
-  if constexpr (strata::detail::names_input<Node>)
-    return samples_of(std::move(values));
-  else
-    return labels_of(std::move(values));
-}
-
 struct from_tensor_slices_fn {
   template <class... Node, class... Values>
     requires(sizeof...(Node) > 0)
   auto operator()(column<Node, Values>... columns) const {
     constexpr bool distinct = are_distinct<Node...>;
+    constexpr bool fit = ((row_array<std::remove_cvref_t<Values>> || range_of_numbers<std::remove_cvref_t<Values>>) && ...);
     static_assert(distinct, "data::from_tensor_slices has a node twice");
-    if constexpr (!distinct ||
-                  (std::is_void_v<decltype(rows_of_column<Node, std::remove_cvref_t<Values>>(columns.values))> || ...)) {
+    static_assert(
+        fit,
+        "a column of data::from_tensor_slices is a data::array, or a vector, span or range of numbers or std::arrays; of "
+        "rows that are vectors, make one flat vector and data::array<float, shape{numbers of a row}>(flat)");
+    if constexpr (distinct && fit)
+      return of_columns(named_column<Node, std::remove_cvref_t<Values>>(std::forward<Values>(columns.values))...);
+    else
       return refused_view{};
-    } else {
-      return of_columns(
-          named_column<Node>(rows_of_column<Node, std::remove_cvref_t<Values>>(std::forward<Values>(columns.values)))...);
-    }
   }
   template <class X>
     requires(!strata::detail::is_column<X>)
@@ -384,9 +378,12 @@ struct from_tensor_slices_fn {
   }
 
  private:
-  template <class Node, class Rows>
-  static column<Node, Rows> named_column(Rows rows) {
-    return {std::move(rows)};
+  template <class Node, class Values>
+  static auto named_column(Values values) {
+    if constexpr (strata::detail::names_input<Node>)
+      return column<Node, decltype(samples_of(std::move(values)))>{samples_of(std::move(values))};
+    else
+      return column<Node, decltype(labels_of(std::move(values)))>{labels_of(std::move(values))};
   }
   template <class... Columns>
   static auto of_columns(Columns... columns) {

@@ -120,7 +120,14 @@ struct map_fn {
       if constexpr (fits) {
         constexpr bool returns_one = !std::is_void_v<mapped_t<F, rows_t<V>>>;
         static_assert(returns_one, "the function of data::map returns a sample or an element, but this one returns nothing");
-        if constexpr (returns_one) return with_rows<mapped_rows<rows_t<V>, F>>(std::move(view), std::move(f), p);
+        if constexpr (returns_one) {
+          using result = mapped_t<F, rows_t<V>>;
+          constexpr bool distinct = !std::same_as<result, wrong_columns<false>>, fit_columns = !is_wrong_columns<result>;
+          static_assert(distinct, "data::columns has a node twice");
+          static_assert(fit_columns || !distinct,
+                        "a column of data::columns is a number, a std::array of numbers (of arrays ...) or a tensor");
+          if constexpr (fit_columns) return with_rows<mapped_rows<rows_t<V>, F>>(std::move(view), std::move(f), p);
+        }
       }
     } else if constexpr (strata::detail::has_columns<V>) {
       constexpr bool has_no_names = !strata::detail::has_columns<V>;

@@ -63,7 +63,8 @@ template <class X, class... Y>
 struct named_fn {
   template <std::ranges::range V>
   auto operator()(V view) const {
-    constexpr bool right_view = is_sample_view<V> || names_refused<V>::value;
+    constexpr bool no_names = !has_names<V>, right_view = is_sample_view<V> || !no_names;
+    static_assert(no_names, "data::named takes samples without names");
     static_assert(right_view, "data::named takes a view of samples: put it before batch");
     if constexpr (sample_view<V>) {
       constexpr bool has_truth = rows_t<V>::labels != label_kind::none;

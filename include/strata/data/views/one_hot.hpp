@@ -69,7 +69,8 @@ struct one_hot_fn {
 
   template <class V>
   auto operator()(V view) const {
-    constexpr bool right_view = is_sample_view<V> || names_refused<V>::value;
+    constexpr bool no_names = !has_names<V>, right_view = is_sample_view<V> || !no_names;
+    static_assert(no_names, "data::one_hot takes samples without names: put it before data::named");
     static_assert(right_view, "data::one_hot takes a view of samples: put it before batch");
     if constexpr (sample_view<V>) {
       static_assert(rows_t<V>::labels == label_kind::sparse, "data::one_hot takes samples with class numbers (sparse labels)");

@@ -45,7 +45,8 @@ class scaled_rows : public samples_around<Base> {
 struct scale_fn {
   template <class V>
   auto operator()(V view, double factor) const {
-    constexpr bool right_view = is_sample_view<V> || names_refused<V>::value;
+    constexpr bool no_names = !has_names<V>, right_view = is_sample_view<V> || !no_names;
+    static_assert(no_names, "data::scale takes samples without names: put it before data::named");
     static_assert(right_view, "data::scale takes a view of samples: put it before batch");
     if constexpr (sample_view<V>) return with_rows<scaled_rows<rows_t<V>>>(std::move(view), factor);
   }

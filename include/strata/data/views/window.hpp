@@ -98,7 +98,8 @@ struct window_fn {
 
   template <std::ranges::range V>
   auto operator()(V view, window_options options = {}) const {
-    constexpr bool has_samples = is_sample_view<V> || names_refused<V>::value;
+    constexpr bool no_names = !has_names<V>, has_samples = is_sample_view<V> || !no_names;
+    static_assert(no_names, "data::window takes samples without names: put it before data::named");
     static_assert(has_samples, "data::window takes a view of samples: put it before batch, and after the map that makes samples");
     if constexpr (sample_view<V>) {
       constexpr bool flat_enough = rows_t<V>::sample_shape.rank() < 4, by_place = addressable<V>;

@@ -10,6 +10,7 @@
 #include <strata/base/shape.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/addressable.hpp>
+#include <strata/data/core/closure.hpp>
 #include <strata/data/core/element.hpp>
 #include <strata/data/core/element_pair.hpp>
 #include <strata/data/core/index_stage.hpp>
@@ -232,11 +233,11 @@ struct zip_fn {
     static_assert(distinct, "data::zip: both views have a column of the same node");
     constexpr bool one_weight = has_no_weights<A> || has_no_weights<B>;
     static_assert(one_weight, "data::zip: both views have weights of samples, and a pair has one");
-    if constexpr (!one_weight || !distinct)
-      return;
-    else if constexpr (views && addressable<A> && addressable<B>)
+    if constexpr (!views || !one_weight || !distinct)
+      return refused_view{};
+    else if constexpr (addressable<A> && addressable<B>)
       return indexed_view("zip", zipped_rows<zipped_places<A, B>>(std::move(a), std::move(b)));
-    else if constexpr (views)
+    else
       return zip_view<A, B>(std::move(a), std::move(b));
   }
 };
