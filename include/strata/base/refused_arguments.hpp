@@ -13,12 +13,14 @@ namespace strata::detail {
 template <class Given, const reason& Why>
 using refused_with = wrong_argument<Given, because<Why>>;
 
-/// The base class of such a strategy: it accepts the arguments and behaves as `Instead`, so that the diagnostic is the only
-/// error. The strategy itself emits the diagnostic, because a compiler prints some lines for each base class.
-template <class Instead>
-struct refusing : Instead {
+/// The base class of such a strategy: it accepts the arguments, and a trainer emits no second diagnostic. The strategy itself
+/// emits the diagnostic, because a compiler prints some lines for each base class.
+struct refused_strategy {
+  static constexpr auto name = "refused_strategy";
+  template <class>
+  using executor = void;
   template <class... Arguments>
-  explicit refusing(const Arguments&...) {}
+  explicit refused_strategy(const Arguments&...) {}
 };
 
 /// A division of a network, pipelines or tensor_ranks; a wrong one is replaced by its diagnostic.

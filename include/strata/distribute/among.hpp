@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <strata/base/refused_arguments.hpp>
 #include <strata/concepts/communicator.hpp>
-#include <strata/distribute/one_device.hpp>
 #include <strata/program/compute_options.hpp>
 #include <type_traits>
 #include <utility>
@@ -39,10 +38,10 @@ struct among {
 /// Of what is no communicator, or divides nothing.
 template <class Division, class C>
   requires(!communicator<C> || !detail::divides_network<Division>)
-struct among<Division, C> : detail::refusing<one_device<>> {
+struct among<Division, C> : detail::refused_strategy {
   using of_communicator = typename detail::communicator_verdict<C>::type;
   static_assert(detail::diagnosed<std::conditional_t<communicator<C>, Division, of_communicator>>[0]);
-  using detail::refusing<one_device<>>::refusing;
+  using detail::refused_strategy::refused_strategy;
 };
 
 }  // namespace strata

@@ -2,7 +2,6 @@
 #pragma once
 #include <cstdint>
 #include <strata/base/refused_arguments.hpp>
-#include <strata/distribute/one_device.hpp>
 #include <strata/program/compute_options.hpp>
 #include <utility>
 
@@ -30,9 +29,9 @@ struct in_threads {
 /// A type that divides nothing: Sentence is the diagnostic.
 template <class Sentence>
   requires(!detail::divides_network<Sentence>)
-struct in_threads<Sentence> : detail::refusing<one_device<>> {
+struct in_threads<Sentence> : detail::refused_strategy {
   static_assert(detail::diagnosed<Sentence>[0]);
-  using detail::refusing<one_device<>>::refusing;
+  using detail::refused_strategy::refused_strategy;
 };
 
 }  // namespace strata

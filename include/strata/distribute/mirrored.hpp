@@ -55,42 +55,8 @@ mirrored(D, typename engine_options<typename D::backend>::type) -> mirrored<type
 
 /// Variables in one place, computation by several devices. On CPUs memory is one place: this is mirrored by another name.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/experimental/CentralStorageStrategy
-struct central_storage {
-  using backend = default_backend;
-  static constexpr auto name = "central_storage";
-  cpus devices{};
-  compute_options options{};
-
-  template <class Program>
-  using executor = synchronous_executor<Program, backend>;
-  template <class Program>
-  executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
-    return {std::move(optimizer), seed, devices.with(options)};
-  }
-};
-
-namespace reasons {
-inline constexpr reason mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4_and_options_of_their_backend{
-    "mirrored{cpus(4)}, mirrored{gpus(), {.leaves = 8}}; multi_worker_mirrored takes zero, mesh combines divisions"};
-}  // namespace reasons
-
-template <class Given, class Why>
-struct mirrored<wrong_argument<Given, Why>> : detail::refusing<mirrored<>> {
-  static_assert(detail::diagnosed<wrong_argument<Given, Why>>[0]);
-  using detail::refusing<mirrored<>>::refusing;
-};
-namespace detail {
-/// Whether mirrored takes these: one more device is no option, although options can be made of it.
-template <class...>
-inline constexpr bool are_devices_and_options = false;
-template <lists_devices D, class Options>
-inline constexpr bool are_devices_and_options<D, Options> =
-    std::is_convertible_v<Options, typename engine_options<typename D::backend>::type> &&
-    !std::is_same_v<Options, typename single_device<typename D::backend>::type>;
-}  // namespace detail
-template <class... Given>
-  requires(!detail::are_devices_and_options<Given...>)
-mirrored(Given...) -> mirrored<detail::refused_with<
-    type_list<Given...>, reasons::mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4_and_options_of_their_backend>>;
+using central_storage = mirrored<>;
 
 }  // namespace strata
+
+#include <strata/distribute/mirrored.ipp>

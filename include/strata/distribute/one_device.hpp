@@ -34,26 +34,6 @@ struct one_device {
 one_device() -> one_device<>;
 one_device(compute_options) -> one_device<>;
 
-namespace reasons {
-inline constexpr reason one_device_takes_compute_options_or_a_device_such_as_gpu_0_and_its_options{
-    "one_device{{.threads = 2}}, one_device{gpu(0), {.leaves = 2}}, one_device<fits_in<8_MiB>>{}; mirrored takes several "
-    "devices, "
-    "multi_worker_mirrored takes zero"};
-}  // namespace reasons
-
-template <class Given, class Why>
-struct one_device<wrong_argument<Given, Why>> : detail::refusing<one_device<>> {
-  static_assert(detail::diagnosed<wrong_argument<Given, Why>>[0]);
-  using detail::refusing<one_device<>>::refusing;
-  explicit one_device(const compute_options&, const auto&...) : detail::refusing<one_device<>>(0) {}
-};
-template <class... Given>
-one_device(Given...)
-    -> one_device<detail::refused_with<type_list<Given...>,
-                                       reasons::one_device_takes_compute_options_or_a_device_such_as_gpu_0_and_its_options>>;
-template <class... Given>  // after options in braces
-one_device(compute_options, Given...)
-    -> one_device<detail::refused_with<type_list<Given...>,
-                                       reasons::one_device_takes_compute_options_or_a_device_such_as_gpu_0_and_its_options>>;
-
 }  // namespace strata
+
+#include <strata/distribute/one_device.ipp>

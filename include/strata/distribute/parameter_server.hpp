@@ -13,7 +13,6 @@
 #include <strata/base/meta.hpp>
 #include <strata/base/refused_arguments.hpp>
 #include <strata/base/text.hpp>
-#include <strata/distribute/one_device.hpp>
 #include <strata/parameter_server/parameter_client.hpp>
 #include <strata/parameter_server/parameter_service.hpp>
 #include <strata/parameter_server/staleness.hpp>
@@ -170,18 +169,6 @@ parameter_server(R) -> parameter_server<>;
 template <class R>
 parameter_server(R, parameter_server_options) -> parameter_server<>;
 
-namespace reasons {
-inline constexpr reason parameter_server_takes_a_resolver_such_as_tf_config_and_parameter_server_options{
-    "parameter_server{tf_config(), {.staleness = synchronous{}}}"};
-}  // namespace reasons
-
-template <class Given, class Why>
-struct parameter_server<wrong_argument<Given, Why>> : detail::refusing<one_device<>> {
-  static_assert(detail::diagnosed<wrong_argument<Given, Why>>[0]);
-  using detail::refusing<one_device<>>::refusing;
-};
-template <class... Given>
-parameter_server(Given...) -> parameter_server<detail::refused_with<
-    type_list<Given...>, reasons::parameter_server_takes_a_resolver_such_as_tf_config_and_parameter_server_options>>;
-
 }  // namespace strata
+
+#include <strata/distribute/parameter_server.ipp>

@@ -3,7 +3,6 @@
 #include <strata/base/meta.hpp>
 #include <strata/base/refused_arguments.hpp>
 #include <strata/cpu/engine/split_engine.hpp>
-#include <strata/distribute/one_device.hpp>
 #include <strata/program/stages/by_device.hpp>
 #include <strata/synchronous/pipelines.hpp>
 #include <utility>
@@ -43,23 +42,6 @@ placed(thread_groups<Count>) -> placed<thread_groups<Count>>;
 template <int Count>
 placed(thread_groups<Count>, compute_options) -> placed<thread_groups<Count>>;
 
-namespace reasons {
-inline constexpr reason placed_takes_thread_groups_or_gpus_and_then_options{
-    "placed{thread_groups<2>{}}, placed{gpu(0), gpu(1)}; compute_options or cuda_options may follow"};
-}  // namespace reasons
-
-template <class Given, class Why, class Backend>
-struct placed<wrong_argument<Given, Why>, Backend> : detail::refusing<one_device<>> {
-  static_assert(detail::diagnosed<wrong_argument<Given, Why>>[0]);
-  using detail::refusing<one_device<>>::refusing;
-  struct division {
-    struct split {
-      static constexpr int device_count = 1 << 20;  // no second diagnostic, about missing devices
-    };
-  };
-};
-template <class... Given>
-placed(Given...)
-    -> placed<detail::refused_with<type_list<Given...>, reasons::placed_takes_thread_groups_or_gpus_and_then_options>>;
-
 }  // namespace strata
+
+#include <strata/distribute/placed.ipp>

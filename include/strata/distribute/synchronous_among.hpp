@@ -3,7 +3,6 @@
 #include <strata/base/meta.hpp>
 #include <strata/base/refused_arguments.hpp>
 #include <strata/concepts/communicator.hpp>
-#include <strata/distribute/one_device.hpp>
 #include <strata/exchange/zero/sharding_verdict.hpp>
 #include <strata/synchronous/among_processes.hpp>
 #include <utility>
@@ -41,19 +40,6 @@ synchronous_among(C, compute_options, communication_options) -> synchronous_amon
 template <class C, int Stage>
 synchronous_among(C, compute_options, communication_options, zero<Stage>) -> synchronous_among<C, default_backend, zero<Stage>>;
 
-namespace reasons {
-inline constexpr reason synchronous_among_takes_a_communicator_compute_options_communication_options_and_zero_in_this_order{
-    "braces stand for options: synchronous_among{processes, {}, {}, zero<1>{}}"};
-}  // namespace reasons
-
-template <class Given, class Why, class Backend, class Sharding>
-struct synchronous_among<wrong_argument<Given, Why>, Backend, Sharding> : detail::refusing<one_device<>> {
-  static_assert(detail::diagnosed<wrong_argument<Given, Why>>[0]);
-  using detail::refusing<one_device<>>::refusing;
-};
-template <class... Given>
-synchronous_among(Given...) -> synchronous_among<detail::refused_with<
-    type_list<Given...>,
-    reasons::synchronous_among_takes_a_communicator_compute_options_communication_options_and_zero_in_this_order>>;
-
 }  // namespace strata
+
+#include <strata/distribute/synchronous_among.ipp>

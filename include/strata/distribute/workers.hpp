@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <strata/base/refused_arguments.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
-#include <strata/distribute/one_device.hpp>
 #include <strata/exchange/process_group_over.hpp>
 #include <strata/resolvers/any_resolver.hpp>
 #include <strata/synchronous/regrouping_executor.hpp>
@@ -54,9 +53,9 @@ struct workers {
 /// A type that divides nothing: Sentence is the diagnostic.
 template <class Sentence>
   requires(!detail::divides_network<Sentence>)
-struct workers<Sentence> : detail::refusing<one_device<>> {
+struct workers<Sentence> : detail::refused_strategy {
   static_assert(detail::diagnosed<Sentence>[0]);
-  using detail::refusing<one_device<>>::refusing;
+  using detail::refused_strategy::refused_strategy;
 };
 
 }  // namespace strata

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <span>
+#include <strata/base/refused_arguments.hpp>
 #include <strata/concepts/loss.hpp>
 #include <strata/concepts/optimizer.hpp>
 #include <strata/concepts/strategy.hpp>
@@ -140,7 +141,9 @@ template <class Program, class Strategy, class... Extra>
 auto sentence_on_whole() {
   using refused = filter_t<is_no_trainer_extra, Extra...>;
   using unfit = unfit_metrics<Program>;
-  if constexpr (!std::is_same_v<refused, type_list<>>)
+  if constexpr (std::is_base_of_v<refused_strategy, Strategy>)
+    return std::type_identity<told>{};
+  else if constexpr (!std::is_same_v<refused, type_list<>>)
     return extra_verdict<refused>{};
   else if constexpr (!std::is_same_v<unfit, type_list<>>)
     return metric_verdict<Program::loss::labels, unfit>{};
