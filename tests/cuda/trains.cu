@@ -21,7 +21,7 @@ using mixed = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, co
 using placed_mlp = sequential<input<784>, dense<64, gelu>,
                               on<device<1>, layer_norm<>, dense<64, relu, kernel_regularizer<l2<1e-4_r>>>>, dense<10, softmax>>;
 
-/// Both places on one GPU, because a machine may have only one; the constructor of placed refuses a GPU that is named twice.
+/// Both places on one GPU, because a machine may have only one; the constructor of placed refuses a GPU that is listed twice.
 struct two_places_on_one_gpu : placed<gpu_places<2>, cuda> {
   two_places_on_one_gpu() : placed(gpu(0), gpu(1)) { options.devices = {0, 0}; }
 };

@@ -439,9 +439,9 @@ class Attempt:
                 check(status in (2, 3) and len(errors) == 1 and out.strip().endswith(errors[0]), f'{member} ends with status {status} without one clear error: {out}')
                 check(self.hurt and (late or t.may_fail(member, self.hurt, self.early)), f'{member} should not have failed: {out}')
                 is_cause = late or member in self.hurt
-                names = [t.names(h) for h in (t.members if is_cause else self.hurt)] + ['chief 0 has not said'] * (member[0] == 'ps')
+                names = [t.names(h) for h in (t.members if is_cause else self.hurt)] + ['chief 0 has not reported'] * (member[0] == 'ps')
                 if is_cause:
-                    names += ['without this process', 'cannot write', 'no worker has come']
+                    names += ['without this process', 'cannot write', 'no worker has registered']
                 check(any(re.search(name, errors[0]) for name in names), f'{member} names none of {self.hurt}: {out}')
         return self.runs[t.chief][-1] not in self.killed and self.process(t.chief).returncode == 0
 

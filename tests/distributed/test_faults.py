@@ -42,7 +42,7 @@ for strategy in strategies():
         processes = under_way(start_workers(3, ['mlp', strategy, 1, 4, ENDLESS]))
         processes[2].send_signal(signal.SIGSTOP)
         try:
-            expect_error(processes[:2], 8, name_of(2, processes[2]) + ' is taken for dead: no heartbeat for ', ' has waited ', ' for worker 2 (')
+            expect_error(processes[:2], 8, name_of(2, processes[2]) + ' is considered dead: no heartbeat for ', ' has waited ', ' for worker 2 (')
         finally:
             processes[2].send_signal(signal.SIGCONT)
         expect_error(processes[2:], 5)  # at its next heartbeat
@@ -62,7 +62,7 @@ for strategy in strategies():
 def _():
     processes = under_way(start_workers(2, ['mlp', 'multi_worker', 1, 4, ENDLESS], more_of={1: {'SLOW': '30000'}}))
     out = expect_error(processes[:1], 14, 'did not answer within 10000 ms; process 1 is ' + name_of(1, processes[1]),
-                       name_of(1, processes[1]) + ' waited for no process, as of ')[0]
+                       name_of(1, processes[1]) + ' was not waiting for a process, as of ')[0]
     check(re.search(r'worker 0 \(.*\) has waited \d+\.\d s for worker 1 \(', out), out)
 
 
@@ -85,8 +85,8 @@ def _():
         processes.append(start(['mlp', 'multi_worker', 1, 4], {'cluster': {'worker': addresses}, 'task': {'type': 'worker', 'index': i}}))
         time.sleep(0.3)
     for out in finish(processes):
-        check(f'communication_error: worker 2 did not come to the coordinator at {addresses[0]} within 10000 ms' in out, out)
-        check(not re.search(r'worker [134]\b.* did not come', out), out)
+        check(f'communication_error: worker 2 did not register with the coordinator at {addresses[0]} within 10000 ms' in out, out)
+        check(not re.search(r'worker [134]\b.* did not register', out), out)
 
 
 def listening_ports(processes):
@@ -189,9 +189,9 @@ with tempfile.TemporaryDirectory() as keys:
         chief = run(addresses, 0, TLS=f'{keys}/ours')
         strangers = [run(addresses, 1), run(addresses, 1, TLS=f'{keys}/foreign'), run(addresses, 1, TLS=f'{keys}/spy')]
         outputs = finish([chief] + strangers)
-        check(f'worker 1 did not come to the coordinator at {addresses[0]} within 10000 ms' in outputs[0], outputs[0])
+        check(f'worker 1 did not register with the coordinator at {addresses[0]} within 10000 ms' in outputs[0], outputs[0])
         for out in outputs[1:]:
-            check(f'the coordinator at {addresses[0]} did not let worker 1 in within 10000 ms: ' in out, out)
+            check(f'the coordinator at {addresses[0]} did not admit worker 1 within 10000 ms: ' in out, out)
             print('# ' + out.strip().splitlines()[-1])
 
     @case('TLS: a certificate that is not there')
@@ -206,7 +206,7 @@ def _():
         cluster = {'worker': [f'{host}:2222', f'{host}:2223']}
         for index in (0, 1):
             out = finish([start(['mlp', 'multi_worker', 1, 4], {'cluster': cluster, 'task': {'type': 'worker', 'index': index}})])[0]
-            check(out.startswith(f'error: the control plane at {host}:2222 can be reached from other machines: give all processes one secret in STRATA_SECRET '), out)
+            check(out.startswith(f'error: the control plane at {host}:2222 can be reached from other machines: give all processes the same secret in STRATA_SECRET '), out)
 
 
 sys.exit(finish_tests())

@@ -80,7 +80,7 @@ def _():
     cluster = {'worker': [f'127.0.0.1:{p}' for p in free_ports(3)]}
     outputs = finish([start(['mlp', 'multi_worker', 1, 4], {'cluster': cluster, 'task': {'type': 'worker', 'index': i}}) for i in (0, 1, 1)])
     for out in outputs:
-        check('two processes say that they are rank 1: worker 1 (rank 1, 127.0.0.1, pid ' in out, out)
+        check('two processes claim to be rank 1: worker 1 (rank 1, 127.0.0.1, pid ' in out, out)
 
 
 @case('workers of another run, by name, are refused and change nothing')
@@ -102,15 +102,15 @@ def _():
 def _():
     addresses = [f'127.0.0.1:{p}' for p in free_ports(2)]
     out = finish([start(['mlp', 'multi_worker', 1, 4], {'cluster': {'worker': addresses}, 'task': {'type': 'worker', 'index': 0}})])[0]
-    check(out.startswith(f'worker 0 waits for worker 1 to come to the coordinator at {addresses[0]}: 2 s of 10 s\n'), out)
-    check(out.endswith(f'\ncommunication_error: worker 1 did not come to the coordinator at {addresses[0]} within 10000 ms\n'), out)
+    check(out.startswith(f'worker 0 waits for worker 1 to register with the coordinator at {addresses[0]}: 2 s of 10 s\n'), out)
+    check(out.endswith(f'\ncommunication_error: worker 1 did not register with the coordinator at {addresses[0]} within 10000 ms\n'), out)
 
 
 @case('a coordinator that never comes')
 def _():
     addresses = [f'127.0.0.1:{p}' for p in free_ports(2)]
     out = finish([start(['mlp', 'multi_worker', 1, 4], {'cluster': {'worker': addresses}, 'task': {'type': 'worker', 'index': 1}})])[0]
-    check(f'the coordinator at {addresses[0]} did not let worker 1 in within 10000 ms: ' in out and 'onnect' in out, out)
+    check(f'the coordinator at {addresses[0]} did not admit worker 1 within 10000 ms: ' in out and 'onnect' in out, out)
 
 
 @case('a port in use')

@@ -84,17 +84,17 @@ def _():
 def _():
     chief, other = finish(start_on([a, b], ['mlp', 'multi_worker', 1, 4], STRATA_SECRET='', UNPROTECTED='1'))
     check(digest(chief) == digest(other) == WANT, chief + other)
-    line_of(chief, f'the coordinator at {a.address}:{CONTROL} lets in any process that reaches it')
+    line_of(chief, f'the coordinator at {a.address}:{CONTROL} admits any process that reaches it')
 
 
 @case('another secret, or none: told to the worker, and the others wait for it only as long as for one that never comes')
 def _():
-    for secret, word in (({'STRATA_SECRET': 32 * 'a'}, 'another secret, or none'), ({'STRATA_SECRET': '', 'UNPROTECTED': '1'}, 'did not let worker 1 in')):
+    for secret, word in (({'STRATA_SECRET': 32 * 'a'}, 'another secret, or none'), ({'STRATA_SECRET': '', 'UNPROTECTED': '1'}, 'did not admit worker 1')):
         addresses = [f'{h.address}:{CONTROL + i}' for i, h in enumerate((a, b))]
         configs = [{'cluster': {'worker': addresses}, 'task': {'type': 'worker', 'index': i}} for i in range(2)]
         own = [{'STRATA_SECRET': SECRET}, secret]
         chief, other = finish([start(['mlp', 'multi_worker', 1, 4], c, within=h.within(), **o) for c, h, o in zip(configs, (a, b), own)])
-        check('worker 1 did not come to the coordinator' in chief, chief)
+        check('worker 1 did not register with the coordinator' in chief, chief)
         check(word in other, other)
 
 
@@ -154,7 +154,7 @@ def _():
     with nothing_from(c), nothing_to(c):
         began = time.monotonic()
         for p in processes[:2]:
-            expect_error(p, began, 8, r'worker 2 \(rank 2, 10\.77\.2\.2, pid \d+\) is taken for dead: no heartbeat for \d\.\d s')
+            expect_error(p, began, 8, r'worker 2 \(rank 2, 10\.77\.2\.2, pid \d+\) is considered dead: no heartbeat for \d\.\d s')
         expect_error(processes[2], began, 8, f'the coordinator at 10.77.0.2:{CONTROL} is lost: no answer for ')
 
 
@@ -163,7 +163,7 @@ def _():
     processes = under_way(start_on([a, b], ['mlp', 'multi_worker', 1, 4, ENDLESS], HEARTBEAT='1000'))
     with nothing_to(a):
         began = time.monotonic()
-        expect_error(processes[0], began, 6, A_WORKER + ' is taken for dead: ')
+        expect_error(processes[0], began, 6, A_WORKER + ' is considered dead: ')
         # Or it first receives the message that the other one has ended.
         expect_error(processes[1], began, 6, f'the coordinator at 10.77.0.2:{CONTROL} is lost: no answer for |process 1 lost or waited in vain for process 0: ')
 

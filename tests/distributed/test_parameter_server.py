@@ -42,7 +42,7 @@ class Cluster:
 
     def wait_until_restored(self, index):
         line = read_line(self.processes[('ps', index)])
-        check(line == f'ps {index} goes on from its snapshot\n', line)
+        check(line == f'ps {index} continues from its snapshot\n', line)
 
     def finish(self, seconds=PATIENCE, without=()):
         """The outputs and exit statuses of all processes."""
@@ -239,7 +239,7 @@ def _():
     cluster.processes[('chief', 0)].send_signal(signal.SIGKILL)
     outputs, statuses = cluster.finish(without=[('chief', 0)])
     for name, out in outputs.items():
-        check(statuses[name] == 0 if name[0] == 'worker' else statuses[name] == 3 and 'chief 0 has not said that the training is over' in out, f'{name}: {out}')
+        check(statuses[name] == 0 if name[0] == 'worker' else statuses[name] == 3 and 'chief 0 has not reported that the training is over' in out, f'{name}: {out}')
 
 
 @case('synchronous: kill -9 of a worker: the others end within 8 s with an error that names it')
@@ -325,7 +325,7 @@ def _():
     out = chief.communicate(timeout=PATIENCE)[0]
     check(out.startswith(f'communication_error: ps 0 at {addresses[0]} does not answer within 2000 ms'), out)
     out = server.communicate(timeout=PATIENCE)[0]
-    check(out.startswith('communication_error: no worker has come within 2 s'), out)
+    check(out.startswith('communication_error: no worker has registered within 2 s'), out)
 
 
 @case('no server in the cluster')
@@ -368,7 +368,7 @@ def _():
         check_all_well(outputs, statuses)
         check(digest(outputs[('chief', 0)]) == want, outputs)
         for i in range(2):
-            check(f'ps {i} goes on from its snapshot' in outputs[('ps', i)], outputs)
+            check(f'ps {i} continues from its snapshot' in outputs[('ps', i)], outputs)
         check(os.listdir(folder) == [], 'snapshots of a training that has ended')
         check_took(began, 5)
 
@@ -454,7 +454,7 @@ with tempfile.TemporaryDirectory() as keys:
         for name in ('authority.pem', 'worker.pem', 'worker.key'):
             with open(f'{keys}/torn/{name}', 'w') as file:
                 file.write('-----BEGIN CERTIFICATE-----')
-        for folder, words in (('/nowhere', 'error: cannot read /nowhere/authority.pem'), (f'{keys}/torn', f'error: {keys}/torn/authority.pem is not a PEM file, or is cut off')):
+        for folder, words in (('/nowhere', 'error: cannot read /nowhere/authority.pem'), (f'{keys}/torn', f'error: {keys}/torn/authority.pem is not a PEM file, or is truncated')):
             outputs, statuses = Cluster(0, 1, ['asynchronous', 4], TLS=folder).finish(without=[('chief', 0)])
             check(statuses[('ps', 0)] == 2 and words in outputs[('ps', 0)], outputs)
 

@@ -112,7 +112,7 @@ def _():
     training.chief.await_line(f'lost {training.name(3)}; 3 workers go on, 1 of them as a spare')
     training.workers[2].await_line('step', after=killed + 0.3)
     training.workers[3] = training.start(3)
-    training.chief.await_line(f'taken in {training.name(3)}; 4 workers go on')
+    training.chief.await_line(f'admitted {training.name(3)}; 4 workers go on')
     training.workers[3].await_line('step ')
     training.check_bits()
 

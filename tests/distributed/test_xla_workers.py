@@ -93,7 +93,7 @@ def _():
 @case('a plugin that knows the devices of one process only is refused')
 def _():
     for out in finish(start_xla_workers(2, 1, 0, ALONE='1')):
-        check('knows only the 4 devices of this process, although 2 processes train together' in out or 'communication_error: ' in out, out)
+        check('has only the 4 devices of this process, although 2 processes train together' in out or 'communication_error: ' in out, out)
 
 
 sys.exit(finish_tests())

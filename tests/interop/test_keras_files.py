@@ -280,7 +280,7 @@ def other_names(folder):
     check(run.returncode == 0 and "dense<128, relu>" in run.stdout, "keras_to_strata reads model.to_json()", run.stderr)
     for name in "class", "strata", "std":
         run = subprocess.run([PROGRAMS / "interop_keras_to_strata", folder / "model.json", name], capture_output=True, text=True)
-        check(run.returncode == 1 and f"'{name}' is no name of a namespace" in run.stderr and not run.stdout, f"but not {name} as the namespace", run.stderr)
+        check(run.returncode == 1 and f"'{name}' is not a valid name of a namespace" in run.stderr and not run.stdout, f"but not {name} as the namespace", run.stderr)
     with zipfile.ZipFile(folder / "model.pt", "w") as archive:
         archive.writestr("model/data.pkl", b"")
     got = strata("mlp", "adam", folder, folder / "model.pt")

@@ -17,7 +17,7 @@ with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     run = subprocess.run([PROGRAMS / "interop_onnx", folder], capture_output=True, text=True)
     check(run.returncode == 0, "strata writes files", run.stderr)
-    check(run.stdout == "save_onnx: layer doubling: ONNX has no operator for doubling, or strata does not know it\n", "a user-defined layer is an error", run.stdout)
+    check(run.stdout == "save_onnx: layer doubling: ONNX has no operator for doubling, or strata does not support it\n", "a user-defined layer is an error", run.stdout)
     check(not (folder / "own.onnx").exists(), "and leaves no file")
     files = sorted(folder.glob("*.onnx"))
     check(len(files) == 10, "all networks are there", str(files))

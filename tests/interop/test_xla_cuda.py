@@ -37,5 +37,5 @@ with tempfile.TemporaryDirectory() as folder:
         compile_ahead("cuda", str(file), gpu, 8, networks, environment)
     file.write_text("no description")
     refused = subprocess.run([PROGRAMS / "interop_xla_ahead", "cuda", file, "mlp"], capture_output=True, text=True, env=os.environ | environment)
-    check(refused.returncode == 1 and "topology: the plugin xla_cuda_plugin.so says (" in refused.stderr, "a wrong description is one error", refused.stderr)
+    check(refused.returncode == 1 and "topology: the plugin xla_cuda_plugin.so reports (" in refused.stderr, "a wrong description is one error", refused.stderr)
 sys.exit(finish_tests())

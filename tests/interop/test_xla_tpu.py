@@ -31,5 +31,5 @@ for topology, devices in {"v4:2x2x1": 8, "v5e:2x4": 8, "v5e:4x4": 16, "v6e:2x4":
         networks += ["cnn-bf16"]
     compile_ahead("tpu", topology, topology, devices, networks, quiet)
 refused = subprocess.run([PROGRAMS / "interop_xla_ahead", "tpu", "v5litepod-8", "mlp"], capture_output=True, text=True, env=os.environ | quiet)
-check(refused.returncode == 1 and "topology: the plugin libtpu.so says (" in refused.stderr, "an unknown topology is one error", refused.stderr)
+check(refused.returncode == 1 and "topology: the plugin libtpu.so reports (" in refused.stderr, "an unknown topology is one error", refused.stderr)
 sys.exit(finish_tests())

@@ -79,7 +79,7 @@ sparse_top_k_categorical_accuracy<0> m;
 #endif
 
 // case: metrics_unknown_option
-// error: the metric does not know one of its options
+// error: the metric does not support one of its options
 #ifdef TWIN
 recall<top_k<2>> m;
 #else

@@ -232,7 +232,7 @@ void train() {
 }
 
 // case: reset_optimizer_without_slots
-// error: reset_optimizer: the state of this optimizer is on parameter servers: start them anew
+// error: reset_optimizer: the state of this optimizer is on parameter servers: restart them
 #include "complete_models.hpp"
 
 template <class P>
@@ -251,7 +251,7 @@ void check() {
 }
 
 // case: set_trainable_with_ema
-// error: set_trainable: the optimizer ema averages the weights of all layers: write frozen<\.\.\.> around those that shall not change
+// error: set_trainable: the optimizer ema averages the weights of all layers: write frozen<\.\.\.> around those that should not change
 #include <strata/optimizers/ema.hpp>
 #include <strata/strata.hpp>
 
@@ -267,7 +267,7 @@ void check() {
 }
 
 // case: set_trainable_without_freeze
-// error: set_trainable: this strategy, such as parameter_server, trains all layers: write frozen<\.\.\.> around those that shall not change
+// error: set_trainable: this strategy, such as parameter_server, trains all layers: write frozen<\.\.\.> around those that should not change
 #include "complete_models.hpp"
 
 template <class P>

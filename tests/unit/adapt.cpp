@@ -191,7 +191,7 @@ TEST_CASE("fit says once which layer normalization changes nothing") {
         "normalization changes nothing, because its mean is 0 and its variance 1: adapt(data) of the trainer sets both, before "
         "fit\n");
   const std::string within = said_by(sequential<input<3>, dense<2>, normalization, dense<1>>{});
-  CHECK(within.find("adapt sets only where a normalization takes the data as they come") != within.npos);
+  CHECK(within.find("adapt sets only if a normalization receives the data unchanged") != within.npos);
 }
 
 TEST_CASE("fit says once that inputs look like pixels") {

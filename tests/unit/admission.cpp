@@ -87,8 +87,8 @@ TEST_CASE("the secret comes from the environment, or from a file that it names")
     for (const unsigned others : {0040u, 0004u, 0020u}) {
       ::chmod(path.c_str(), 0600 | others);
       CHECK(error_of([] { detail::secret_of_environment(); }) ==
-            "STRATA_SECRET_FILE: " + path + " is open to other users, which a secret must not be: chmod 600 " + path +
-                ", or for a Secret of Kubernetes defaultMode: 0400");
+            "STRATA_SECRET_FILE: " + path + " can be accessed by other users, which is not allowed for a secret: chmod 600 " +
+                path + ", or for a Secret of Kubernetes defaultMode: 0400");
     }
     ::chmod(path.c_str(), 0600);
     CHECK(detail::secret_of_environment()->digits() == digits);
@@ -96,7 +96,7 @@ TEST_CASE("the secret comes from the environment, or from a file that it names")
     CHECK(detail::secret_of_environment()->digits() == digits);
     const variable another("STRATA_SECRET", std::string(32, 'a'));
     CHECK(error_of([] { detail::secret_of_environment(); }) ==
-          "STRATA_SECRET is another secret than that in the file of STRATA_SECRET_FILE: unset one of them");
+          "STRATA_SECRET differs from the secret in the file of STRATA_SECRET_FILE: unset one of them");
   }
   {
     REQUIRE(::mkfifo((path + ".pipe").c_str(), 0600) == 0);
@@ -167,18 +167,18 @@ TEST_CASE("on one machine: where there is a secret, a process of the same user n
   coordinator_client none(where, "run", control_options{});
   CHECK(contains(
       error_of([&] { none.get("key", 3s); }),
-      to_string(where) + " accepts connections and is silent: it hangs, or has a STRATA_SECRET that this process lacks"));
+      to_string(where) + " accepts connections but does not respond: it hangs, or has a STRATA_SECRET that this process lacks"));
 }
 
 TEST_CASE("between machines: the same secret trains, another one or none is told what is wrong, and silence costs nothing") {
   const std::optional<endpoint> where = own_address();
   if (!where) return;
-  CHECK(contains(error_of([&] { coordinator(*where, "run"); }), "give all processes one secret in STRATA_SECRET"));
+  CHECK(contains(error_of([&] { coordinator(*where, "run"); }), "give all processes the same secret in STRATA_SECRET"));
   const coordinator server(*where, "run", with_secret(digits));
   coordinator_client member(*where, "run", with_secret(digits));
   member.set("key", "value");
   CHECK(member.get("key", 5s) == "value");
-  const std::string at = "the coordinator at " + to_string(*where) + " did not take 'key' within 30000 ms: ";
+  const std::string at = "the coordinator at " + to_string(*where) + " did not store 'key' within 30000 ms: ";
   coordinator_client other(*where, "run", with_secret(std::string(32, 'a')));
   CHECK(contains(error_of([&] { other.get("key", 3s); }), to_string(*where) + " has another secret, or none: "));
   coordinator_client none(*where, "run", control_options{.unprotected = true});
@@ -209,7 +209,7 @@ TEST_CASE("of gRPC's lines a few are printed in a minute, and the next minute te
   std::string all;
   for (int i = 0; i < 600; ++i) all += limit.pass("gRPC: Handshake failed", began + i * 10ms);
   CHECK(std::ranges::count(all, '\n') == 10);
-  CHECK(limit.pass("gRPC: again", began + 61s) == "gRPC: 590 lines were left out\ngRPC: again\n");
+  CHECK(limit.pass("gRPC: again", began + 61s) == "gRPC: 590 lines were omitted\ngRPC: again\n");
   int ends[2] = {};
   REQUIRE(::pipe(ends) == 0);
   const io::file_descriptor unread(ends[0]), full(ends[1]);

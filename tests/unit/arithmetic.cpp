@@ -15,5 +15,6 @@ TEST_CASE("with -ffast-math, the bits depend on the compiler") {
 
 TEST_CASE("a snapshot of another build") {
   CHECK(notice_of_arithmetic("s", text_of_arithmetic()).empty());
-  CHECK(notice_of_arithmetic("s", "").starts_with("s is of a build with unknown arithmetic, and this one has arithmetic "));
+  CHECK(notice_of_arithmetic("s", "").starts_with(
+      "s was written by a build with unknown arithmetic, but this one has arithmetic "));
 }

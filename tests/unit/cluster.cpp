@@ -29,7 +29,7 @@ TEST_CASE("endpoint: hosts, IPv4 and IPv6 addresses with a port") {
 }
 
 TEST_CASE("endpoint: everything else is refused with the reason") {
-  CHECK(refused(std::string(256, 'a') + ":1") == "an address names a host of 256 characters, more than 255");
+  CHECK(refused(std::string(256, 'a') + ":1") == "the host of an address has 256 characters; the limit is 255");
   CHECK(refused("") == "'' is not an address: write host:port");
   CHECK(refused("node2") == "'node2' has no port: write host:port");
   CHECK(refused(":2222") == "':2222' has no host in front of the port");
@@ -94,7 +94,7 @@ TEST_CASE("cluster: an evaluator may stand inside or outside") {
   spec.task.index = 0;
   CHECK(cluster(spec).address({role::evaluator, 0}) == endpoint{"e", 1});
   spec.evaluator.emplace_back(endpoint{"f", 1});
-  CHECK(error_of([&] { cluster{spec}; }) == "the cluster has 2 evaluators, but may have one");
+  CHECK(error_of([&] { cluster{spec}; }) == "the cluster has 2 evaluators, but may have only one");
 }
 
 TEST_CASE("cluster: a process by itself") {
@@ -159,7 +159,7 @@ TEST_CASE("cluster: parts that do not fit together") {
   CHECK(why({}) == "the cluster has neither a chief nor a worker, so no process would train");
   CHECK(why({.ps = {endpoint{"a", 1}}, .task = {role::ps, 0}}).find("no process would train") != std::string::npos);
   CHECK(why({.chief = {endpoint{"a", 1}, endpoint{"b", 1}}, .task = {role::chief, 0}}) ==
-        "the cluster has 2 chiefs, but may have one");
+        "the cluster has 2 chiefs, but may have only one");
 
   cluster_spec spec = two_workers();
   spec.task = {role::worker, 2};

@@ -100,7 +100,7 @@ TEST_CASE("tpu_workers: the hosts of a slice") {
   CHECK(mistake(tpu_workers{}, without(of_slice, "TPU_WORKER_ID")) ==
         "tpu_workers: TPU_WORKER_ID is not set: it is the number of this host");
   CHECK(mistake(tpu_workers{}, with(of_slice, {{"TPU_WORKER_HOSTNAMES", "a,,b"}})) ==
-        "tpu_workers: TPU_WORKER_HOSTNAMES is 'a,,b', where a name is empty");
+        "tpu_workers: TPU_WORKER_HOSTNAMES is 'a,,b', in which a name is empty");
   CHECK(error_of([&] { resolved(tpu_workers{}, with(of_slice, {{"TPU_WORKER_ID", "3"}})); }).starts_with("tpu_workers: "));
 }
 

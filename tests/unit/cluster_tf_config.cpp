@@ -62,7 +62,7 @@ TEST_CASE("tf_config: without a cluster, one local worker") {
     const cluster c = resolved(text);
     CHECK((c.is_alone() && c.is_chief() && c.size() == 1));
   }
-  CHECK(mistake(R"({"task": {"type": "worker", "index": 1}})") == "'task' says worker 1, but there is no 'cluster'");
+  CHECK(mistake(R"({"task": {"type": "worker", "index": 1}})") == "'task' is worker 1, but there is no 'cluster'");
   CHECK(mistake(R"({"clusters": {"worker": ["a:1", "b:1"]}})") == "there is no 'cluster', but an unknown key 'clusters'");
   CHECK(mistake(R"({"\n\u001b[2J": 1})") == R"(there is no 'cluster', but an unknown key '\n\x1b[2J')");
 }
@@ -114,21 +114,21 @@ TEST_CASE("tf_config: mistakes in the cluster") {
         "'cluster' names 'workers', which is none of chief, worker, ps and evaluator");
   CHECK(mistake_of_workers(R"("a:1")") == R"('worker' is "a:1", not a list such as ["host:port", ...])");
   CHECK(mistake_of_workers("[]") == "'worker' is an empty list: name a host:port, or leave 'worker' out");
-  CHECK(mistake_of_workers(R"(["a:1", 2222])") == R"(worker 1 is 2222, not a text such as "host:port")");
+  CHECK(mistake_of_workers(R"(["a:1", 2222])") == R"(worker 1 is 2222, not a string such as "host:port")");
   CHECK(mistake_of_workers(R"(["a:1", "b"])") == "worker 1: 'b' has no port: write host:port");
   CHECK(mistake_of_workers(R"(["a:70000"])") ==
         "worker 0: 'a:70000' has the port '70000', which is not a number from 1 to 65535");
   CHECK(mistake_of_workers(R"(["a:1", "b:1", "a:1"])") == "worker 0 and worker 2 have the same address, a:1");
   CHECK(mistake(R"({"cluster": {"chief": ["a:1", "b:1"]}, "task": {"type": "chief", "index": 0}})") ==
-        "the cluster has 2 chiefs, but may have one");
+        "the cluster has 2 chiefs, but may have only one");
   CHECK(mistake(R"({"cluster": {"worker": ["a:1"], "evaluator": ["b:1", "c:1"]}, "task": {"type": "worker", "index": 0}})") ==
-        "the cluster has 2 evaluators, but may have one");
+        "the cluster has 2 evaluators, but may have only one");
 }
 
 TEST_CASE("tf_config: mistakes in the task") {
   CHECK(mistake_of_task("1") == R"('task' is 1, not an object such as {"type": "worker", "index": 0})");
   CHECK(mistake_of_task(R"({"index": 0})") == "'task' has no 'type': chief, worker, ps or evaluator");
-  CHECK(mistake_of_task(R"({"type": 0, "index": 0})") == R"('type' of 'task' is 0, not a text such as "worker")");
+  CHECK(mistake_of_task(R"({"type": 0, "index": 0})") == R"('type' of 'task' is 0, not a string such as "worker")");
   CHECK(mistake_of_task(R"({"type": "Worker", "index": 0})") ==
         "'type' of 'task' names 'Worker', which is none of chief, worker, ps and evaluator");
   CHECK(mistake_of_task(R"({"type": "worker"})") == "'task' has no 'index'");

@@ -97,9 +97,9 @@ TEST_CASE("who waits in vain, for another run, or with an absurd message is told
   const coordinator server(where, "run", {}, 3);
   coordinator_client c(where, "run", {}, 3), other(where, "other", {}, 3), old(where, "run", {}, 2);
   const auto began = steady_clock::now();
-  CHECK(contains(error_of([&] { c.get("nothing", 300ms); }), "did not hand out 'nothing' within 300 ms"));
+  CHECK(contains(error_of([&] { c.get("nothing", 300ms); }), "did not return 'nothing' within 300 ms"));
   CHECK(contains(error_of([&] { other.set("key", ""); }),
-                 "did not take 'key': this process belongs to run 'other', the coordinator to another one"));
+                 "did not store 'key': this process belongs to run 'other', the coordinator to another one"));
   CHECK(contains(error_of([&] { old.set("key", ""); }), "this is generation 3 of the cluster, not 2"));
   CHECK(contains(error_of([&] { c.set("", "value"); }), "a key has 1 to 256 bytes, not 0"));
   CHECK(contains(error_of([&] { c.set(std::string(257, 'k'), "value"); }), "a key has 1 to 256 bytes, not 257"));
@@ -148,7 +148,7 @@ TEST_CASE("members are told all values at once, and who is missing") {
   CHECK(missing() == "no process has set 'of 3', 'of 5' within 300 ms");
   for (const int count : {0, -1, membership::most_members + 1})
     CHECK(contains(error_of([&] { p.a.get_all("of ", count, 60s); }),
-                   "get_all wants 1 to 16384 values, not " + std::to_string(count)));
+                   "get_all takes 1 to 16384 values, not " + std::to_string(count)));
   CHECK(contains(error_of([&] { p.a.get_all("", 1, 60s); }), "a key has 1 to 256 bytes, not 0"));
   const std::string longest(longest_key - 1, 'k');
   CHECK(contains(error_of<missing_values>([&] { p.a.get_all(longest, 10, 0ms); }), longest + "9' within 0 ms"));
@@ -207,9 +207,9 @@ TEST_CASE("of many missing values the first ones are told, and how many there ar
   const auto all = wire::envelope(answer).body<get_all_answer>();
   CHECK(all.missing == 16384);
   CHECK(all.first_missing == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
-  for (const auto& [count, why] : {std::pair{0, "get_all wants 1 to 16384 values, not 0"},
-                                   {-1, "get_all wants 1 to 16384 values, not -1"},
-                                   {16385, "get_all wants 1 to 16384 values, not 16385"}})
+  for (const auto& [count, why] : {std::pair{0, "get_all takes 1 to 16384 values, not 0"},
+                                   {-1, "get_all takes 1 to 16384 values, not -1"},
+                                   {16385, "get_all takes 1 to 16384 values, not 16385"}})
     CHECK(raw.refusal(methods::get_all, wire::sealed(self, get_all_request{"of ", count, 0ms})) == why);
   CHECK(raw.refusal(methods::get_all, wire::sealed(self, get_all_request{"", 2, 0ms})) == "a key has 1 to 256 bytes, not 0");
 }
@@ -227,9 +227,10 @@ TEST_CASE("malformed messages get one error and change nothing") {
   CHECK(raw.refusal(methods::set, "") == "this process belongs to run '', the coordinator to another one");
   CHECK(raw.refusal(methods::set, wire::sealed(self, get_all_request{"", 2, 0ms})) ==
         "malformed set request: field 2 has wire type 0 instead of 2");
-  CHECK(raw.refusal("/strata.Coordinator/Else", wire::sealed(wire::sender{"run", 0, 5, 6}, empty_message{})) ==
-        "this process, with rank 5, does not belong to this generation of the cluster: the chief was lost and is started again, "
-        "or the others go on without this process");
+  CHECK(
+      raw.refusal("/strata.Coordinator/Else", wire::sealed(wire::sender{"run", 0, 5, 6}, empty_message{})) ==
+      "this process, with rank 5, does not belong to this generation of the cluster: the chief was lost and has been restarted, "
+      "or the others go on without this process");
   // A newer program may send fields that are unknown to this one.
   std::string newer = "\xA2\x06\x03new";
   std::vector<grpc::Slice> slices;
@@ -335,7 +336,7 @@ TEST_CASE("those that do not come are named") {
   const coordinator server(where, "run", quick());
   coordinator_client c(where, "run", quick());
   CHECK(error_of([&] { c.join(worker(1, 4), 300ms, name_of); }) ==
-        "worker 0, worker 2, worker 3 did not come to the coordinator at " + to_string(where) + " within 300 ms");
+        "worker 0, worker 2, worker 3 did not register with the coordinator at " + to_string(where) + " within 300 ms");
   // A coordinator that starts late is given only the rest of the time.
   const endpoint later = free_endpoint();
   std::string why;
@@ -349,12 +350,12 @@ TEST_CASE("those that do not come are named") {
   std::this_thread::sleep_for(3s);
   const coordinator late(later, "run", quick());
   waits.join();
-  CHECK(why == "worker 0 did not come to the coordinator at " + to_string(later) + " within 6000 ms");
+  CHECK(why == "worker 0 did not register with the coordinator at " + to_string(later) + " within 6000 ms");
   CHECK(told == std::vector<std::string>{
                     "worker 1 waits for the coordinator at " + to_string(later) + ", which does not answer: 2 s of 6 s",
-                    "worker 1 waits for worker 0 to come to the coordinator at " + to_string(later) + ": 4 s of 6 s"});
+                    "worker 1 waits for worker 0 to register with the coordinator at " + to_string(later) + ": 4 s of 6 s"});
   CHECK(contains(error_of([&] { coordinator_client(free_endpoint(), "run", quick()).join(worker(0, 2), 300ms, name_of); }),
-                 "did not let worker 0 in"));
+                 "did not admit worker 0"));
 }
 
 TEST_CASE("a host that is unknown is told as such, not as one that does not answer") {
@@ -374,7 +375,7 @@ TEST_CASE("who came and gave up is not named for one that never came, and all ar
   const endpoint where = free_endpoint();
   const coordinator server(where, "run", quick());
   coordinator_client chief(where, "run", quick()), hasty(where, "run", quick()), patient(where, "run", quick());
-  const std::string within = " did not come to the coordinator at " + to_string(where) + " within ";
+  const std::string within = " did not register with the coordinator at " + to_string(where) + " within ";
   std::string of_hasty, of_patient;
   std::thread first([&] { of_hasty = error_of([&] { hasty.join(worker(1, 4), 200ms, name_of); }); });
   std::thread second([&] { of_patient = error_of([&] { patient.join(worker(2, 4), 60s, name_of); }); });
@@ -441,9 +442,9 @@ TEST_CASE("a member without a heartbeat is named to the others, and refused from
   const heartbeat alive(p.a, std::make_shared<wait_state>(), heard.hears());
   CHECK(heard.heard(150ms) == "");
   const std::string why = heard.heard(60s);
-  CHECK(contains(why, "worker 1 (rank 1, here, pid 1) is taken for dead: no heartbeat for "));
-  CHECK(contains(error_of([&] { p.b.set("gradients", "of a zombie"); }), "worker 1 (rank 1, here, pid 1) is taken for dead"));
-  CHECK(contains(error_of([&] { p.b.get("anything", 60s); }), "is taken for dead"));
+  CHECK(contains(why, "worker 1 (rank 1, here, pid 1) is considered dead: no heartbeat for "));
+  CHECK(contains(error_of([&] { p.b.set("gradients", "of a zombie"); }), "worker 1 (rank 1, here, pid 1) is considered dead"));
+  CHECK(contains(error_of([&] { p.b.get("anything", 60s); }), "is considered dead"));
 }
 
 TEST_CASE("members that are alive hear nothing; what one reports, all hear; the first report counts") {
@@ -500,7 +501,7 @@ TEST_CASE("an elastic training: those that are left form again, a late one enter
   listener at_a, at_c;
   heartbeat alive_a(a, std::make_shared<wait_state>(), at_a.hears(), true),
       alive_c(c, std::make_shared<wait_state>(), at_c.hears(), true);
-  CHECK(contains(at_a.heard(60s), "worker 1 (rank 1, here, pid 1) is taken for dead: no heartbeat for "));
+  CHECK(contains(at_a.heard(60s), "worker 1 (rank 1, here, pid 1) is considered dead: no heartbeat for "));
   std::thread other([&] { CHECK(c.form_again(60s) == formation{6, {0, 2}, {}}); });
   CHECK(a.form_again(60s) == formation{6, {0, 2}, {}});
   other.join();
@@ -512,14 +513,14 @@ TEST_CASE("an elastic training: those that are left form again, a late one enter
   coordinator_client next_a(a, 6), next_c(c, 6);
   heartbeat again_a(next_a, std::make_shared<wait_state>(), at_a.hears(), true),
       again_c(next_c, std::make_shared<wait_state>(), at_c.hears(), true);
-  CHECK(contains(error_of([&] { next_a.get("key", 300ms); }), "did not hand out 'key'"));  // another store
+  CHECK(contains(error_of([&] { next_a.get("key", 300ms); }), "did not return 'key'"));  // another store
   CHECK(!server.late_one_waits());
   coordinator_client late(where, "run", quick(), 5);
   CHECK(!late.join(worker(1, 3), 60s, name_of));
   CHECK(contains(error_of([&] { coordinator_client(where, "run", quick(), 5).join(worker(1, 3, "other"), 60s, name_of); }),
                  "does not train what the others do"));
   CHECK(contains(error_of([&] { late.enter(worker(1, 3), 200ms); }),
-                 "did not let worker 1 into the training that is under way within 200 ms"));
+                 "did not admit worker 1 to the running training within 200 ms"));
   while (server.late_one_waits()) std::this_thread::sleep_for(1ms);  // until that wait is forgotten
   std::thread waits([&] { CHECK(late.enter(worker(1, 3), 60s) == formation{7, {0, 1, 2}, {1}}); });
   while (!server.late_one_waits()) std::this_thread::sleep_for(1ms);
@@ -530,5 +531,5 @@ TEST_CASE("an elastic training: those that are left form again, a late one enter
   const std::lock_guard lock(mutex);
   REQUIRE(changes.size() == 2);
   CHECK(changes[0] == "generation 6 of the cluster: lost worker 1 (rank 1, here, pid 1); 2 workers go on");
-  CHECK(changes[1] == "generation 7 of the cluster: taken in worker 1 (rank 1, here, pid 1); 3 workers go on");
+  CHECK(changes[1] == "generation 7 of the cluster: admitted worker 1 (rank 1, here, pid 1); 3 workers go on");
 }

@@ -216,15 +216,15 @@ TEST_CASE("in a file: of another data set, or damaged") {
   const auto complaint = [&](data::cache_options options = {}) {
     return folder.without_folder(error_of([&] { (void)(numbers | data::cache(path, options)); }));
   };
-  const std::string again = "; remove the file, and it is made again";
+  const std::string again = "; remove the file, and it is written again";
   for (const std::size_t missing : {1u, 8u, 16u, 100u, 320u}) {  // 8 bytes are a sample
     folder.write("a.cache", std::span(whole).first(whole.size() - missing));
     for (const bool check : {false, true})
-      CHECK(complaint({.check_crc = check}) == "cache: a.cache is damaged: it says that it has 40 samples of 8 bytes, but " +
+      CHECK(complaint({.check_crc = check}) == "cache: a.cache is damaged: its header has 40 samples of 8 bytes, but " +
                                                    std::to_string(320 - missing) + " bytes follow" + again);
   }
   folder.write("a.cache", whole + bytes(8));
-  CHECK(complaint() == "cache: a.cache is damaged: it says that it has 40 samples of 8 bytes, but 328 bytes follow" + again);
+  CHECK(complaint() == "cache: a.cache is damaged: its header has 40 samples of 8 bytes, but 328 bytes follow" + again);
   folder.write("a.cache", std::span(whole).first(whole.size() - 321));
   CHECK(complaint() == "cache: a.cache is damaged: it ends within its header" + again);
   for (const std::size_t size : {0u, 10u}) {
@@ -245,7 +245,7 @@ TEST_CASE("in a file: of another data set, or damaged") {
   auto older = whole;
   older[std::string("strata cache ").size()] = '2';
   folder.write("a.cache", older);
-  CHECK(complaint() == "cache: a.cache has another format, 'strata cache 2': remove the file, and it is made again");
+  CHECK(complaint() == "cache: a.cache has another format, 'strata cache 2': remove the file, and it is written again");
   folder.write("a.cache", whole);
   CHECK(complaint() == "no error");
   CHECK_THROWS_AS(numbers | data::cache(folder / "no" / "folder"), error);
@@ -273,11 +273,11 @@ TEST_CASE("in a file: samples that have changed since are refused, and the file 
   CHECK(sum(numbers | data::scale(2) | plus(0)) == right);
   CHECK(calls < n + 10);
   const auto complaint = [&](auto view) { return folder.without_folder(error_of([&] { sum(view); })); };
-  CHECK(
-      complaint(numbers | data::scale(2) | plus(1)) ==
-      "cache: a.cache holds other samples than the data set has now: sample 11 differs, because of "
-      "other data or a function that gives other numbers: remove the file, and it is made again, give each data set its own, or "
-      "set .check_samples = false");
+  CHECK(complaint(numbers | data::scale(2) | plus(1)) ==
+        "cache: a.cache holds other samples than the data set has now: sample 11 differs, because of "
+        "other data or a function that returns other numbers: remove the file, and it is written again, give each data set its "
+        "own, or "
+        "set .check_samples = false");
   CHECK(sum(numbers | data::scale(2) | plus(1e-3f)) == right);  // within the differences between processors
   CHECK(complaint(numbers | data::scale(2) | plus(4e-3f)).starts_with("cache: a.cache holds other samples"));
   CHECK(sum(numbers | data::scale(2) | plus(1), {.check_samples = false}) == right);

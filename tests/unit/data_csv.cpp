@@ -385,9 +385,9 @@ TEST_CASE("samples with classes") {
   CHECK(labels("10.5 2.50").class_names == std::vector<std::string>{"2.5", "10.5"});
   CHECK(labels("10 2 x").class_names == std::vector<std::string>{"10", "2", "x"});
   CHECK(labels("10.0 +2 2e0 0").y == std::vector<std::int32_t>{10, 2, 2, 0});
-  CHECK(error_of([&] {
-          (void)labels("0 3000000000 1");
-        }).ends_with("l.csv: the label '3000000000' is too large for a class number, which others are: list all in class_names"));
+  CHECK(error_of([&] { (void)labels("0 3000000000 1"); })
+            .ends_with("l.csv: the label '3000000000' is too large for a class number, but others are class numbers: list all in "
+                       "class_names"));
   CHECK(labels("1 -1.0 +1 -1 1.0").y == std::vector<std::int32_t>{1, 0, 1, 0, 1});
   CHECK(labels("1 -1.0 +1 -1 1.0").class_names == std::vector<std::string>{"-1", "1"});
   CHECK(labels("true False TRUE false").y == std::vector<std::int32_t>{1, 0, 1, 0});
@@ -430,8 +430,8 @@ TEST_CASE("samples with classes") {
   CHECK(f.without_folder(error_of([&] { (void)data::csv<1>(f.write("m.csv", std::string("x,y\n1,\n")), {.label = "y"}); })) ==
         "m.csv: line 2: column 2 (y): the label is missing");
   CHECK(error_of([&] { (void)labels("0 1 nan"); })
-            .ends_with("l.csv: line 4: column 2 (y): expected a label, got 'nan', which is no "
-                       "number (a name, if class_names lists it)"));
+            .ends_with("l.csv: line 4: column 2 (y): expected a label, got 'nan', which is not a "
+                       "number (names need class_names)"));
   CHECK(error_of([&] {
           (void)data::csv<1>(f.write("m.csv", "x,y\n1, \n"), {.label = "y"});
         }).ends_with("m.csv: line 2: column 2 (y): the label is missing"));

@@ -55,7 +55,7 @@ TEST_CASE("an array is made of whole samples") {
   CHECK(a[2](0) == 5);
   CHECK(a.values().size() == 6);
   CHECK_THROWS_WITH_AS((data::array<float, shape{2, 2, 1}>(six)),
-                       "data::array: 6 values do not make whole samples of shape (2, 2, 1), 4 values each", error);
+                       "data::array: 6 values are not a whole number of samples of shape (2, 2, 1), 4 values each", error);
 }
 
 TEST_CASE("an array owns a vector, shares it with its copies, and borrows a span") {
@@ -151,7 +151,7 @@ TEST_CASE("from_tensor_slices refuses what does not fit together") {
                        "sparse labels: label 1099511627776 of sample 1 does not fit into 32 bits", error);
   const data::array<float, shape{}> too_many(std::make_shared<const float>(), std::size_t{1} << 32);
   CHECK_THROWS_WITH_AS(data::from_tensor_slices(too_many),
-                       "from_tensor_slices: 4294967296 samples are more than a sample_index can number", error);
+                       "from_tensor_slices: 4294967296 samples are more than a sample_index can represent", error);
 }
 
 TEST_CASE("scale multiplies in the type of the batch, also twice") {

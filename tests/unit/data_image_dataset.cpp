@@ -56,18 +56,18 @@ TEST_CASE("sub-folders are classes, in the order of their names; files are sorte
   const auto dataset = open(f);
   std::clog.rdbuf(log);
   CHECK(said.str() == f.path.string() +
-                          ": 7 images are read; left out: 1 folder(s) without images (empty); "
-                          "1 image(s) beside the folders of the classes (loose.png); "
+                          ": 7 images are read; skipped: 1 folder(s) without images (empty); "
+                          "1 image(s) next to the folders of the classes (loose.png); "
                           "1 image(s) other than .png, .jpg and .jpeg (dog/x.gif)\n");
   CHECK(dataset.class_names() == std::vector<std::string>{"Cat", "dog", "empty"});
   CHECK(names(f, dataset) == std::vector<std::string>{"Cat/10.jpeg", "Cat/2.png", "Cat/3.Jpg", "dog/a.PNG", "dog/b.png",
                                                       "dog/sub/0.png", "dog/sub-2/9.png"});
   CHECK(labels(dataset) == std::vector{0, 0, 0, 1, 1, 1, 1});
   CHECK(dataset.size() == 7);
-  const std::string always = "1 file(s) of macOS beside images (dog/._b.png); 2 file(s) other than images (dog/notes.txt); ";
+  const std::string always = "1 file(s) of macOS next to images (dog/._b.png); 2 file(s) other than images (dog/notes.txt); ";
   CHECK(dataset.left_out() == always +
                                   "1 folder(s) without images (empty); 1 hidden folder(s) (.hidden); "
-                                  "1 image(s) beside the folders of the classes (loose.png); "
+                                  "1 image(s) next to the folders of the classes (loose.png); "
                                   "1 image(s) other than .png, .jpg and .jpeg (dog/x.gif)");
 
   const auto chosen = open(f, {.class_names = {"dog", "Cat"}});
@@ -75,8 +75,8 @@ TEST_CASE("sub-folders are classes, in the order of their names; files are sorte
   CHECK(labels(chosen) == std::vector{0, 0, 0, 0, 1, 1, 1});
   CHECK(names(f, open(f, {.class_names = {"Cat"}})).size() == 3);
   CHECK(open(f, {.class_names = {"Cat"}}).left_out() ==
-        "2 folder(s) that class_names lacks (dog); 1 hidden folder(s) (.hidden); "
-        "1 image(s) beside the folders of the classes (loose.png)");
+        "2 folder(s) not in class_names (dog); 1 hidden folder(s) (.hidden); "
+        "1 image(s) next to the folders of the classes (loose.png)");
 
   // User-defined labels, or none: all files, whatever the folder.
   const std::vector<std::int64_t> own{9, 8, 7, 6, 5, 4, 3, 2, 1};

@@ -79,8 +79,8 @@ TEST_CASE("what is wrong with a file") {
     return f.without_folder(error_of([&] { data::mapped_array<float, shape{2, 3}>(path, options); }));
   };
   CHECK(complaint({}) == "no error");
-  CHECK(complaint({.offset = 49}) == "x.bin: samples shall begin at byte 49, but the file has 48 bytes");
-  CHECK(complaint({.offset = 2}) == "x.bin: samples shall begin at byte 2, which is not a multiple of 4");
+  CHECK(complaint({.offset = 49}) == "x.bin: the samples begin at byte 49, but the file has 48 bytes");
+  CHECK(complaint({.offset = 2}) == "x.bin: the samples begin at byte 2, which is not a multiple of 4");
   CHECK(complaint({.offset = 4}) ==
         "x.bin: the 44 bytes from byte 4 on are not a whole number of samples of shape (2, 3), 24 bytes each");
   CHECK(complaint({.offset = 4, .samples = 2}) ==

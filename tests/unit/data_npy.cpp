@@ -196,9 +196,9 @@ TEST_CASE("whole numbers are converted if they fit") {
         "bad.npy: byte 152: value -1e+300 of sample 1 does not fit into float32");
   CHECK(complaint<float>(f, npy(dictionary("<f8", "(1, 2)"), raw(std::vector<double>{-infinite, 1e-300}))) == "no error");
   const bytes floats = npy(dictionary("<f4", "(1, 2)"), raw(std::vector<float>{1, 2}));
-  CHECK(complaint<std::int32_t>(f, floats) == "bad.npy: byte 20: dtype: float32 is not converted to int32");
+  CHECK(complaint<std::int32_t>(f, floats) == "bad.npy: byte 20: dtype: float32 cannot be converted to int32");
   CHECK(complaint<bool>(f, npy(dictionary("|u1", "(1, 2)"), {0, 1})) ==
-        "bad.npy: byte 20: dtype: uint8 is not converted to bool");
+        "bad.npy: byte 20: dtype: uint8 cannot be converted to bool");
   for (const bool fits : {true, false})
     CHECK((fits ? complaint<bool> : complaint<float>)(f, npy(dictionary("|b1", "(1, 2)"), {0, 2})) ==
           "bad.npy: byte 129: a bool is 0 or 1, got 2");
@@ -221,7 +221,7 @@ TEST_CASE("what is written is read again, and is what NumPy writes") {
   data::save_npy(f / "u.npy", {std::span(values).first(1), {}});
   CHECK(f.read("u.npy") == npy(dictionary("<f4", "()"), bytes(4)));
   CHECK(error_of([&] { data::save_npy(f / "w.npy", {values, {5, 5}}); }) ==
-        "npy: 24 values do not make an array of shape (5, 5)");
+        "npy: 24 values do not fill an array of shape (5, 5)");
   CHECK(error_of([&] { data::save_npy(f / "no" / "w.npy", values); }).find("cannot write " + (f / "no" / "w.npy").string()) == 0);
 }
 
@@ -261,11 +261,11 @@ TEST_CASE("what is wrong with a file, and where") {
   CHECK(complaint(f, npy("{'descr': '<f4', 'shape': (2, 2), }", four)).find("the header lacks descr, fortran_order or shape") !=
         std::string::npos);
   CHECK(complaint(f, npy("{'descr': '<f4', 'descr': '<f4', }", four)) ==
-        "bad.npy: byte 27: the header has the key 'descr', unknown or for the second time");
+        "bad.npy: byte 27: the header has the key 'descr', which is unknown or occurs twice");
   CHECK(complaint(f, npy("{'descr': '<f4', 'fortran_order': 1, }", four)) ==
         "bad.npy: byte 44: fortran_order: expected True or False");
   CHECK(complaint(f, npy(dictionary("<f4", "(2, 2)") + "x", four)) ==
-        "bad.npy: byte 69: something follows the dictionary of the header");
+        "bad.npy: byte 69: there is text after the dictionary of the header");
   CHECK(complaint(f, npy("{'descr: }", four)).find("the header is damaged: expected '''") != std::string::npos);
   CHECK(f.without_folder(error_of([&] { (void)data::load_npy<float, shape{}>(f / "none"); })) ==
         "cannot read none: No such file or directory");

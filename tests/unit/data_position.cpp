@@ -155,8 +155,8 @@ TEST_CASE("a position in another data set, a damaged one and none are refused") 
   data::save_position(view, path);
   auto other = data::from_tensor_slices(upto(49)) | data::shuffle(20) | data::batch<8>;
   CHECK_THROWS_WITH_AS(data::restore_position(other, path),
-                       (path.string() + ": the position is one in '" + data::detail::order_of(view) + "', but the data set is '" +
-                        data::detail::order_of(other) + "'")
+                       (path.string() + ": the position belongs to '" + data::detail::order_of(view) +
+                        "', but the data set is '" + data::detail::order_of(other) + "'")
                            .c_str(),
                        error);
   for (const char* bad : {"", "strata data position 2\n", "strata data position 1\nepoch x\n",

@@ -328,7 +328,7 @@ TEST_CASE("what is refused") {
     CHECK(error_of([&] {
             affine_transform(tensor<const float, shape{2, 2, 1}>{a.data()}, affine_matrix::translation(far, 0),
                              tensor<float, shape{2, 2, 1}>{b.data()});
-          }) == "affine_transform: the matrix leads to places too far outside of the image");
+          }) == "affine_transform: the matrix maps pixels too far outside of the image");
 }
 
 TEST_CASE("samples lie in memory, scaled and mirrored, up to a number of stages and only if they are numbered as they lie") {

@@ -33,7 +33,7 @@ TEST_CASE("what is no range is refused") {
   CHECK_THROWS_WITH_AS(data::range(5, 5), "range: the data set is empty", error);
   CHECK_THROWS_WITH_AS(data::range(1, 5, -1), "range: the data set is empty", error);
   CHECK_THROWS_WITH_AS(data::range(1, 5, 0), "range: the step is 0", error);
-  CHECK_THROWS_WITH_AS(data::range(5'000'000'000), "range: 5000000000 samples are more than a sample_index can number", error);
+  CHECK_THROWS_WITH_AS(data::range(5'000'000'000), "range: 5000000000 samples are more than a sample_index can represent", error);
 }
 
 TEST_CASE("integers are samples of one number") {

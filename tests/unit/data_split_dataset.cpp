@@ -88,9 +88,9 @@ TEST_CASE("sizes that make no sense") {
   CHECK(error_of({.left_size = 0}) == "split_dataset: a part of 0 samples, but the data set has 10");
   CHECK(error_of({.left_size = 10}) == "split_dataset: a part of 10 samples, but the data set has 10");
   CHECK(error_of({.left_size = ~0ull}) == "split_dataset: a part of 9223372036854775807 samples, but the data set has 10");
-  CHECK(error_of({.right_size = 1.0}) == "split_dataset: a fraction is above 0 and below 1, not 1");
-  CHECK(error_of({.left_size = 7, .right_size = 0.4}) == "split_dataset: parts of 7 and 4 samples of 10");
-  CHECK(error_of({.left_size = 0.01}) == "split_dataset: parts of 0 and 10 samples of 10");
+  CHECK(error_of({.right_size = 1.0}) == "split_dataset: a fraction must be above 0 and below 1, not 1");
+  CHECK(error_of({.left_size = 7, .right_size = 0.4}) == "split_dataset: parts of 7 and 4 samples, but the data set has 10");
+  CHECK(error_of({.left_size = 0.01}) == "split_dataset: parts of 0 and 10 samples, but the data set has 10");
 }
 
 TEST_CASE("k_fold: each element is held back once, and the others train") {

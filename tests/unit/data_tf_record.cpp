@@ -141,7 +141,7 @@ TEST_CASE("several files are one stream, as often as it is begun") {
   const data::file_list all{"0", "1", "2", "3", "4"};
   CHECK(std::ranges::equal(all.shard(2, 1), std::vector<fs::path>{"1", "3"}));
   CHECK(std::ranges::equal(all.shard(1, 0), all));
-  CHECK(error_of([&] { all.shard(2, 2); }) == "shard 2 of 2 does not exist: they count from 0");
+  CHECK(error_of([&] { all.shard(2, 2); }) == "shard 2 of 2 does not exist: shards are numbered from 0");
   CHECK(error_of([&] { all.shard(9, 5); }) == "shard 5 of 9 is empty: there are only 5 files");
 }
 

@@ -95,7 +95,7 @@ TEST_CASE("finite numbers, rank and shapes") {
         "assert_shapes: array 0 has shape (2, 3), but extent 1 should be 4");
   CHECK(error_of([] { debugging::assert_shapes({{six, {2, 3}}}); }) ==
         "assert_shapes: array 0 has shape (6), but should have rank 2");
-  CHECK(error_of([] { debugging::numbers(six, {2, 2}); }) == "numbers: 6 of them are not of shape (2, 2)");
+  CHECK(error_of([] { debugging::numbers(six, {2, 2}); }) == "numbers: 6 numbers do not have shape (2, 2)");
 }
 
 TEST_CASE("tensors and predictions bring their shapes") {

@@ -126,5 +126,5 @@ TEST_CASE("a late process can do nothing before fit") {
   const elastic_among strategy{mortal(all, 1, true)};
   trainer model{normalized{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
   CHECK_THROWS_WITH_AS(model.evaluate(digits | data::batch<64>),
-                       "the training is under way: a worker that joins late has to call fit before anything else", error);
+                       "the training has already begun: a worker that joins late has to call fit before anything else", error);
 }

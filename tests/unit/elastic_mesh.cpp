@@ -228,13 +228,13 @@ TEST_CASE("in a mesh of pipelines each process predicts alone, and a spare says 
     CHECK((problems[i] == "") == !is_spare);
     CHECK(predicted[i] == (is_spare || i == 3 ? std::vector<float>{} : expected));
   }
-  CHECK(problems[4] == "this process waits for others to form a group that has the whole network with it, and predicts nothing");
+  CHECK(problems[4] == "this process is waiting for others to form a group with the whole network, so it cannot predict");
 }
 
 TEST_CASE("where layers are divided, an optimizer that takes norms of directions is refused") {
   const mortal one(std::make_shared<registry>(processes<ranks>, places<ranks>), 0, false);
   CHECK_THROWS_WITH_AS((trainer{net{}, lamb{}, sparse_categorical_crossentropy{}, elastic_mesh<ranks>{one}}),
                        "lamb takes norms of whole parameters while it updates, and several processes have parts of them, so that "
-                       "some could update and others not: take another optimizer, or leave out elastic_options",
+                       "some could update and others not: use another optimizer, or leave out elastic_options",
                        error);
 }

@@ -158,7 +158,7 @@ TEST_CASE("validation_split holds the last samples back, before they are shuffle
   CHECK(error_of([&] { model.fit(p.x, p.y, validation_split(1)); }) ==
         "validation_split(1): the fraction must be above 0 and below 1; leave the option out to hold back no sample");
   CHECK(error_of([&] { model.fit(p.x, p.y, validation_split(1e-18)); }) ==
-        "validation_split(1e-18): of 70 samples all would train");
+        "validation_split(1e-18): of 70 samples all would be used for training");
 }
 
 TEST_CASE("validation_freq and validation_steps") {

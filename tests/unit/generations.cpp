@@ -138,7 +138,7 @@ TEST_CASE("a late one gets in when no process is lost, at its place") {
   CHECK(g.has_place_for(back, at(0ms)));
   come(g, {2, 0}, 100ms);
   CHECK(g.form({back, back}, at(100ms)) ==
-        "generation 9 of the cluster: taken in worker 1 (rank 1, node1, pid 101); 3 workers go on");
+        "generation 9 of the cluster: admitted worker 1 (rank 1, node1, pid 101); 3 workers go on");
   CHECK(g.current() == formation{9, {0, 1, 2}, {1}});
   CHECK(g.now().refuses(1, 1001));
   CHECK(!g.now().refuses(1, 77));
@@ -153,7 +153,7 @@ TEST_CASE("late ones that cannot belong to the training") {
   CHECK(contains(g.refuses_late(worker(1, 3, 77, "other")).value_or(""),
                  "does not train what the others do: it has 'other' instead of 'the same'"));
   for (const member& m : {worker(1, 4), worker(0, 3), worker(3, 3), worker(-1, 3)})
-    CHECK(contains(g.refuses_late(m).value_or(""), "cannot join a training of 3 that is under way"));
+    CHECK(contains(g.refuses_late(m).value_or(""), "cannot join a running training of 3"));
 }
 
 namespace {
@@ -183,7 +183,7 @@ TEST_CASE("a mesh goes on in complete groups of processes with the newest state;
                  "of 2 of the network"));
 }
 
-TEST_CASE("a late process of a mesh is taken in when a spare forms a group with it") {
+TEST_CASE("a late process of a mesh is admitted when a spare forms a group with it") {
   generations g = complete(4, 2, 2);
   without(g, {3});
   CHECK(g.current() == formation{8, {0, 1, 2}, {}, 2, {}});
@@ -197,7 +197,7 @@ TEST_CASE("a late process of a mesh is taken in when a spare forms a group with 
   generations h = complete(4, 2, 2);
   without(h, {3});
   CHECK(without(h, {}, {2}, {back}) ==
-        "generation 9 of the cluster: taken in worker 3 (rank 3, node3, pid 103); 4 workers go on");
+        "generation 9 of the cluster: admitted worker 3 (rank 3, node3, pid 103); 4 workers go on");
   CHECK(h.current() == formation{9, {0, 1, 2, 3}, {3}, 0, {2}});  // 2 lacks the newest state, 3 is new
   without(h, {3}, {2});                                           // before 2 has received it
   CHECK(h.current() == formation{10, {0, 1, 2}, {}, 2, {}});

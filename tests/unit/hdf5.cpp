@@ -129,7 +129,7 @@ TEST_CASE("hdf5: texts that a file names many times are added up before one of t
   for (std::size_t k = 1; k < times; ++k) std::copy_n(at, descriptor, at + std::ptrdiff_t(k * descriptor));
   const hdf5_file file("some file", bytes);
   const std::string why =
-      " names " + std::to_string(length * times) + " bytes of texts in a file of " + std::to_string(bytes.size());
+      " has " + std::to_string(length * times) + " bytes of text in a file of " + std::to_string(bytes.size());
   const auto reads = [&](const char* path) { return error_of([&] { (void)file.texts(path, "layer_names"); }); };
   CHECK(reads("model_weights") == "some file: model_weights: its attribute layer_names" + why);
   CHECK(file.texts("", "layer_names") == texts);

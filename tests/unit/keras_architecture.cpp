@@ -32,9 +32,9 @@ std::string refused(const std::string& batch_shape, const std::string& class_nam
 
 TEST_CASE("keras architecture: numbers that are not whole, or too large") {
   CHECK(written("[null, 6]", "Dense", R"("units": 4.0)").type == "sequential<\n    input<6>,\n    dense<4>>");
-  CHECK(refused("[null, 6]", "Dense", R"("units": 4.5)") == "it (Dense): 4.5 is no whole number up to 16777216");
-  CHECK(refused("[null, 6]", "Dense", R"("units": 4294967298)") == "it (Dense): 4294967298 is no whole number up to 16777216");
-  CHECK(refused("[null, 6]", "Dense", R"("units": "4")") == "it (Dense): \"4\" is no whole number up to 16777216");
+  CHECK(refused("[null, 6]", "Dense", R"("units": 4.5)") == "it (Dense): 4.5 is not a whole number up to 16777216");
+  CHECK(refused("[null, 6]", "Dense", R"("units": 4294967298)") == "it (Dense): 4294967298 is not a whole number up to 16777216");
+  CHECK(refused("[null, 6]", "Dense", R"("units": "4")") == "it (Dense): \"4\" is not a whole number up to 16777216");
   CHECK(refused("[null, 6]", "Dense", R"("units": 0)") == "it (Dense): on (None, 6): dense needs at least one unit");
   CHECK(refused("[null, 70000]", "Dense", R"("units": 70000)") == "it (Dense): its kernel has more than 2147483632 numbers");
   CHECK(refused("[null, 60000, 60000]", "Flatten", R"("x": 0)") ==
@@ -89,7 +89,7 @@ TEST_CASE("keras architecture: inputs and calls") {
   CHECK(called("Dropout", R"([{"args": [{"class_name": "__keras_tensor__", "config": {"keras_history": ["a", 0, 0]}}],
                                "kwargs": {"training": false}}])")
             .type.ends_with("dropout<0.5_r>>"));
-  CHECK(called("Dense", "[]").unknown[0] == "it (Dense): reads no layer, and is no input");
+  CHECK(called("Dense", "[]").unknown[0] == "it (Dense): reads no layer, but is not an input");
 }
 
 TEST_CASE("keras architecture: classes that only have the name of a layer of Keras") {
@@ -132,7 +132,7 @@ TEST_CASE("keras architecture: activations, regularizers and initializers of use
                               R"("class_name": "MyReg", "config": {"l2": 0.5})"})
     CHECK(last(dense("kernel_regularizer", of_user)).starts_with("it (Dense): there is no regularizer {"));
   const keras::network_text start = dense("kernel_initializer", R"("class_name": "HeUniform", "config": {}, "module": "my")");
-  CHECK(start.notes[0] == "it: kernel_initializer my.HeUniform is left out");
+  CHECK(start.notes[0] == "it: kernel_initializer my.HeUniform is omitted");
 }
 
 TEST_CASE("keras architecture: pixels that versions of Keras interpolate otherwise") {
@@ -143,7 +143,7 @@ TEST_CASE("keras architecture: pixels that versions of Keras interpolate otherwi
             R"(", "config": [{"class_name": "UpSampling2D", "config": {"name": "it", "size": [2, 2], "interpolation": "bilinear",
                     "batch_input_shape": [null, 3, 3, 1]}}]})"));
   };
-  CHECK(of_version("2.3.1").unknown[0].starts_with("it (UpSampling2D): Keras 2.3.1 interpolated otherwise"));
+  CHECK(of_version("2.3.1").unknown[0].starts_with("it (UpSampling2D): Keras 2.3.1 interpolated differently"));
   CHECK(of_version("2.2.4-tf").notes.size() == 1);
   for (const char* version : {"2.3.0-tf", "2.6.0", "2.15.0", "3.15.1", ""}) {
     CHECK(of_version(version).unknown.empty());
@@ -155,8 +155,8 @@ TEST_CASE("keras architecture: text that is nested, too long or no JSON") {
   const auto parse = [](const std::string& text) { return error_of([&] { (void)keras::parse_architecture("file", text); }); };
   CHECK(parse(R"({"a": )" + std::string(1'000'000, '[')) == "file: its architecture is nested more than 200 levels deep");
   CHECK(parse(std::string(17'000'000, ' ')) == "file: its architecture has 17000000 bytes, more than 16777216");
-  CHECK(parse(R"({"a": NaN})") == "file: its architecture is no JSON object, in which numbers are finite");
-  CHECK(parse("[]") == "file: its architecture is no JSON object, in which numbers are finite");
+  CHECK(parse(R"({"a": NaN})") == "file: its architecture is not a JSON object with finite numbers");
+  CHECK(parse("[]") == "file: its architecture is not a JSON object with finite numbers");
   CHECK(parse("{}") == "no error");
   CHECK(parse(R"({"a": [{"b": 1, "b": 2}]})") == "file: its architecture has the key 'b' twice in one object");
   CHECK(parse(R"({"a": {"b": 1}, "c": [{"b": 2}, {"b": 3}]})") == "no error");

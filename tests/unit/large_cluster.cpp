@@ -139,7 +139,7 @@ TEST_CASE("1,024 processes that agree, and then all are lost but one: it is told
     outcomes = c.all->outcomes();
   }
   CHECK(contains(outcomes.at(0).first, "worker 0 (rank 0, node0.rack7.example.org, pid 4711), worker 1 ("));
-  CHECK(contains(outcomes.at(0).first, " and 1015 more are taken for dead: no heartbeat for "));
+  CHECK(contains(outcomes.at(0).first, " and 1015 more are considered dead: no heartbeat for "));
 }
 
 TEST_CASE("texts that differ only where they are cut, and long ones without a comma") {
@@ -149,8 +149,8 @@ TEST_CASE("texts that differ only where they are cut, and long ones without a co
   CHECK(a == agreement(same + "A"));
   CHECK(a.text.size() == agreement::most);
   CHECK(disagreement("worker 1", "worker 0 does", a, b) ==
-        "worker 1 does not train what worker 0 does: programs and clusters, in words, are the same for 49152 characters, and "
-        "differ after them");
+        "worker 1 does not train what worker 0 does: the descriptions of program and cluster are equal for 49152 characters, and "
+        "differ after these");
   CHECK(differences_of(std::string(150, 'y') + "1 z", std::string(150, 'y') + "2 z") ==
         std::pair<std::string, std::string>{"... " + std::string(100, 'y') + "1 z", "... " + std::string(100, 'y') + "2 z"});
 }

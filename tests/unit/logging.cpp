@@ -62,7 +62,7 @@ TEST_CASE("the default logger") {
 }
 
 TEST_CASE("what makes no sense") {
-  CHECK(error_of([] { make().fit(x, y, verbose::off, logging{.to = nullptr}); }) == "logging: there is no such logger");
+  CHECK(error_of([] { make().fit(x, y, verbose::off, logging{.to = nullptr}); }) == "logging: the logger is null");
   CHECK(error_of([] { make().fit(x, y, verbose::off, logging{.every_batches = -1}); }) ==
         "logging: every_batches = -1: it must be at least 0");
 }

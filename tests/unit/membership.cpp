@@ -42,7 +42,7 @@ TEST_CASE("three heartbeats without a word, and not sooner") {
   live(m, 3, 0ms, 5900ms, 1);
   CHECK(m.failure() == "");
   live(m, 3, 6000ms, 6100ms, 1);
-  CHECK(contains(m.failure(), "worker 1 (rank 1, node1, pid 101) is taken for dead: no heartbeat for 6.0 s"));
+  CHECK(contains(m.failure(), "worker 1 (rank 1, node1, pid 101) is considered dead: no heartbeat for 6.0 s"));
 }
 
 TEST_CASE("no member is dead before all are there, or after it has left") {
@@ -78,7 +78,7 @@ TEST_CASE("a lost connection is forgiven for one interval") {
   CHECK(m.failure() == "");
   m.lose_connection(1, at(10s));
   live(m, 2, 10s + 100ms, 12s + 100ms, 1);
-  CHECK(contains(m.failure(), "worker 1 (rank 1, node1, pid 101) is taken for dead: its connection is lost"));
+  CHECK(contains(m.failure(), "worker 1 (rank 1, node1, pid 101) is considered dead: its connection is lost"));
 }
 
 TEST_CASE("a process that disagrees is named with the other one, as long as not all are there") {
@@ -95,7 +95,7 @@ TEST_CASE("a process that disagrees is named with the other one, as long as not 
 
 TEST_CASE("strangers change nothing once all are there") {
   membership m = complete(2);
-  CHECK(contains(m.join(worker(1, 2, 77), at(0ms)).value_or(""), "two processes say that they are rank 1"));
+  CHECK(contains(m.join(worker(1, 2, 77), at(0ms)).value_or(""), "two processes claim to be rank 1"));
   CHECK(contains(m.join(worker(0, 2, 77, "other"), at(0ms)).value_or(""), "needs a new generation"));
   CHECK(m.join(worker(5, 9, 0, "other"), at(0ms)));
   for (const int rank : {-1, 2, 1 << 30}) CHECK(m.join(worker(rank, 2), at(0ms)));
@@ -169,8 +169,9 @@ TEST_CASE("the first failure counts, with who waited for whom") {
   m.fail(2, 1, "gradients: process 1 has ended", at(2000ms));
   CHECK(m.failure() ==
         "gradients: process 1 has ended; process 1 is worker 1 (rank 1, node1, pid 101), says worker 2; worker 1 (rank 1, node1, "
-        "pid 101) waited "
-        "for no process, as of 0.8 s ago; worker 2 (rank 2, node2, pid 102) waited for no process; worker 0 (rank 0, node0, pid "
+        "pid 101) was not waiting "
+        "for a process, as of 0.8 s ago; worker 2 (rank 2, node2, pid 102) was not waiting for a process; worker 0 (rank 0, "
+        "node0, pid "
         "100) has "
         "waited 3.5 s for "
         "worker 1 (gradients), as of 1.0 s ago");

@@ -314,8 +314,8 @@ TEST_CASE("an error of a step that the host did not wait for is thrown by the ne
   observed().execution_fails = true;
   executor.train_step(batch(4));
   executor.train_step(batch(4));
-  CHECK(
-      contains(error_of([&] { executor.train_step(batch(4)); }), "execute: the plugin libmock_pjrt.so says (internal, code 13)"));
+  CHECK(contains(error_of([&] { executor.train_step(batch(4)); }),
+                 "execute: the plugin libmock_pjrt.so reports (internal, code 13)"));
   CHECK(contains(error_of([&] { executor.parameters(); }), "the weights are lost"));
   CHECK(contains(error_of([&] { executor.train_step(batch(4)); }), "the weights are lost"));
   CHECK(observed().violations.empty());
@@ -535,7 +535,7 @@ TEST_CASE("tpu trains on all chips of a host, and says where it cannot train yet
   observed().devices_of_other_hosts = 12;
   CHECK(
       error_of([] { tpu{.plugin = MOCK_PJRT}.devices(); }) ==
-      "tpu: the slice has 16 chips, of which this host has some only: tpu trains on the chips of one host, such as v5litepod-8, "
+      "tpu: the slice has 16 chips, of which this host has only some: tpu trains on the chips of one host, such as v5litepod-8, "
       "and multi_worker_xla on those of several");
   observed().devices_of_other_hosts = 0;
 
@@ -544,7 +544,7 @@ TEST_CASE("tpu trains on all chips of a host, and says where it cannot train yet
   };
   CHECK(pod("localhost") == 4);
   for (const char* const names : {"a,,b", ",", "a,b,", " "})
-    CHECK(error_of([&] { pod(names); }) == "TPU_WORKER_HOSTNAMES is '" + std::string(names) + "', where a name is empty");
+    CHECK(error_of([&] { pod(names); }) == "TPU_WORKER_HOSTNAMES is '" + std::string(names) + "', in which a name is empty");
   CHECK(error_of([&] { pod("a,b"); }) ==
         "tpu: the slice has 2 hosts: tpu trains on the chips of one host, such as v5litepod-8, and multi_worker_xla on those of "
         "several");

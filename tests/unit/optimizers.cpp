@@ -570,7 +570,7 @@ TEST_CASE("hyper-parameters that make no sense are refused by name and value") {
   CHECK(complaint(adamw{.beta_2 = -0.1}) == "adamw: beta_2 = -0.1 must be at least 0 and below 1");
   CHECK(complaint(adam{.epsilon = 0}) == "adam: epsilon = 0 must be greater than 0 and finite");
   const auto out_of_range = [](const std::string& what) {
-    return what + " must be from 1.2e-38 to 3.4e+38, so that it is no 0 and finite as float";
+    return what + " must be from 1.2e-38 to 3.4e+38, so that it is neither 0 nor infinite as float";
   };
   CHECK(complaint(adam{.epsilon = 1e-50}) == out_of_range("adam: epsilon = 1e-50"));
   CHECK(complaint(adamw{.epsilon = 1e-39}) == out_of_range("adamw: epsilon = 1e-39"));  // a denormal

@@ -354,8 +354,8 @@ TEST_CASE("rows out of range, in disorder or repeated, and gradients of any othe
     REQUIRE((first > 0 && first < 190));
     const std::string values(std::size_t(count_elements(contents.rest()) + 2 * 33) * sizeof(float), '\0');
     for (const auto& [rows, why] : std::map<numbers, std::string>{
-             {{191, 190}, "row 190 after row 191: rows are named in ascending order, each once"},
-             {{195, 195}, "row 195 after row 195: rows are named in ascending order, each once"},
+             {{191, 190}, "row 190 after row 191: rows must be in ascending order, each once"},
+             {{195, 195}, "row 195 after row 195: rows must be in ascending order, each once"},
              {{first - 1, 195}, "the shard has no part of row " + std::to_string(first - 1)},
              {{195, 200}, "the shard has no part of row 200"},
              {{195, std::numeric_limits<std::uint32_t>::max()}, "the shard has no part of row 4294967295"}}) {

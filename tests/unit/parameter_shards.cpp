@@ -85,7 +85,7 @@ TEST_CASE("shards for norms cut no parameter") {
   const parameter_range one{0, 16};
   CHECK(partition_between({&one, 1}, 4, fixed_shards_partitioner{3}, 2).size() == 1);
   CHECK(error_of([&] { partition_between({&one, 1}, 4, fixed_shards_partitioner{0}, 2); }) ==
-        "parameter_server: the partitioner wants 0 shards; it needs at least one");
+        "parameter_server: the partitioner returned 0 shards; at least one is needed");
 }
 
 TEST_CASE("partitioners count as those of TensorFlow, over all parameters") {
@@ -100,7 +100,7 @@ TEST_CASE("partitioners count as those of TensorFlow, over all parameters") {
   CHECK(max_size_partitioner{.max_shard_bytes = 0}(std::numeric_limits<long>::max() / 2) == std::numeric_limits<int>::max());
   CHECK(detail::partition(160, 4, [](long bytes) { return int(bytes / 64); }, 2).size() == 10);
   CHECK(error_of([] { detail::partition(160, 4, fixed_shards_partitioner{0}, 2); }) ==
-        "parameter_server: the partitioner wants 0 shards; it needs at least one");
+        "parameter_server: the partitioner returned 0 shards; at least one is needed");
   CHECK(error_of([] { detail::partition(160, 4, fixed_shards_partitioner{}, 0); }) ==
         "parameter_server: the cluster has no ps, so no process would keep the parameters");
   const char* const no_parameters = "parameter_server: the network has no trained parameters, so the servers would keep nothing";
@@ -522,11 +522,11 @@ TEST_CASE(
   }
   bench<adam> fresh(2);
   CHECK(error_of([&] { parameter_snapshots(each, 0, "another").restore(fresh.store); }) ==
-        (folder / "ps_0.snapshot").string() + " is of another training: it says 'program', this process 'another'");
+        (folder / "ps_0.snapshot").string() + " belongs to another training: it has 'program', this process 'another'");
   CHECK(!parameter_snapshots(each, 1, "program").restore(fresh.store));
   CHECK(!parameter_snapshots().restore(fresh.store));
   bench<adam> more(3);
-  CHECK(error_of([&] { parameter_snapshots(each, 0, "program").restore(more.store); }).find("its shards are others") !=
+  CHECK(error_of([&] { parameter_snapshots(each, 0, "program").restore(more.store); }).find("its shards are different") !=
         std::string::npos);
   CHECK(!more.pull(0, 1)->has_value());
 

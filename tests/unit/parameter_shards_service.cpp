@@ -221,7 +221,7 @@ TEST_CASE("a chief that ends because of an error does not end the training, whic
   CHECK(ended.store.chief_has_left());
 }
 
-TEST_CASE("a server that is started again goes on from its snapshot, and applies nothing twice") {
+TEST_CASE("a server that is started again continues from its snapshot, and applies nothing twice") {
   const test::scratch_folder folder("parameter-server");
   parameter_snapshots snapshots({.folder = folder.path, .updates = 1}, 0, "program");
   auto s = std::make_unique<served>();
@@ -270,10 +270,11 @@ TEST_CASE("synchronous: a worker that is not at the step of its servers' snapsho
   const std::string of_server = " of ps 0 at " + to_string(again.where) + " is at step ";
   parameter_client<float> c = of(again);
   c.assign(w.data(), true);
-  CHECK(error_of([&] { c.pull(w.data(), 0); }) ==
-        "shard 0" + of_server +
-            "2, but this worker is at step 0: a synchronous training goes on from the step of its servers. Resume all workers at "
-            "that step, with executor().set_step and initial_epoch, or delete the snapshots of all servers");
+  CHECK(
+      error_of([&] { c.pull(w.data(), 0); }) ==
+      "shard 0" + of_server +
+          "2, but this worker is at step 0: a synchronous training continues from the step of its servers. Resume all workers at "
+          "that step, with executor().set_step and initial_epoch, or delete the snapshots of all servers");
   CHECK(c.pull(w.data(), 2) == 2);
   {
     served fresh(1, synchronous{});
@@ -282,7 +283,7 @@ TEST_CASE("synchronous: a worker that is not at the step of its servers' snapsho
     resumed.assign(w.data(), true);
     CHECK(error_of([&] { resumed.pull(w.data(), 2); }) ==
           "shard 0 of ps 0 at " + to_string(fresh.where) +
-              " is at step 0, but this worker is at step 2: the servers begin anew, without snapshots of that step. Start all "
+              " is at step 0, but this worker is at step 2: the servers start without snapshots of that step. Start all "
               "workers at step 0, without executor().set_step; the chief may load weights that it has saved");
   }
   auto g = gradient(2);
@@ -290,8 +291,8 @@ TEST_CASE("synchronous: a worker that is not at the step of its servers' snapsho
   again.store.for_each_shard([](std::size_t k, auto& shard, auto&, auto&) { shard.set_version(k == 1 ? 2 : 3); });
   CHECK(error_of([&] { c.pull(w.data(), 3); }) ==
         "shard 1" + of_server + "2, but shard 0" + of_server +
-            "3: a synchronous training cannot go on from snapshots of different steps. Delete those of all servers and train "
-            "anew, or from weights that the program has saved");
+            "3: a synchronous training cannot continue from snapshots of different steps. Delete those of all servers and train "
+            "again, or from weights that the program has saved");
 }
 
 TEST_CASE("rows of a table go there and back; a server that is started again goes on from a snapshot or those of the chief") {

@@ -167,14 +167,14 @@ TEST_CASE("errors: before a step the weights stay, during one they are lost") {
   for (const char* function : {"loaded_executable_execute", "client_buffer_from_host_buffer"}) {
     observed().failing_function = function;
     observed().failing_code = 8;
-    CHECK(contains(run(), "the plugin libmock_pjrt.so says (resource exhausted, code 8): injected"));
+    CHECK(contains(run(), "the plugin libmock_pjrt.so reports (resource exhausted, code 8): injected"));
     CHECK(!state.is_lost);
     CHECK(observed().alive["event"] == 0);
   }
   CHECK(run() == "no error");
   CHECK(read(state.at(0, 0), step(2).arguments[0].type) == std::vector<float>{2, 3, 4});
   observed().execution_fails = true;
-  CHECK(contains(run(), "execute: the plugin libmock_pjrt.so says (internal, code 13): the device has failed"));
+  CHECK(contains(run(), "execute: the plugin libmock_pjrt.so reports (internal, code 13): the device has failed"));
   CHECK(state.is_lost);
 }
 
@@ -278,7 +278,7 @@ TEST_CASE("clients of several processes find each other through values, and have
   CHECK((c->spans_processes(7) && !c->spans_processes(2)));
   CHECK(error_of([&] { c->compile(step(3)); }) == "the module is for 3 replicas, but the plugin libmock_pjrt.so has 2 devices");
   CHECK(error_of([&] { client_of(4); }) ==
-        "use the devices: the plugin libmock_pjrt.so says (deadline exceeded, code 4): no process has set devices of 3");
+        "use the devices: the plugin libmock_pjrt.so reports (deadline exceeded, code 4): no process has set devices of 3");
 }
 
 TEST_CASE("an error of compiling shows the line of the module") {
@@ -287,9 +287,10 @@ TEST_CASE("an error of compiling shows the line of the module") {
   stablehlo::module_text wrong = step(1);
   wrong.text.insert(wrong.text.find("} }"), "  %z = MISTAKE\n");
   const std::string error = error_of<pjrt::plugin_error>([&] { c->compile(wrong); });
-  CHECK(error ==
-        "compile: the plugin libmock_pjrt.so says (unknown, code 2): -:3:8: error: a mistake\nThe line of the module is:   %z = "
-        "MISTAKE");
+  CHECK(
+      error ==
+      "compile: the plugin libmock_pjrt.so reports (unknown, code 2): -:3:8: error: a mistake\nThe line of the module is:   %z = "
+      "MISTAKE");
 }
 
 TEST_CASE("a module is compiled ahead of time for the first devices of a topology") {
@@ -422,5 +423,5 @@ TEST_CASE("a cache whose folder cannot be made is one error, which names the fol
   folder.write("file", "");
   const pjrt::executable_cache cache(folder / "file/cache");
   CHECK(folder.without_folder(error_of([&] { cache.compile(*pjrt::client::of(mock()), step(1)); })) ==
-        "cannot make the folder file/cache: Not a directory");
+        "cannot create the folder file/cache: Not a directory");
 }

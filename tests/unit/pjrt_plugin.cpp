@@ -48,21 +48,21 @@ TEST_CASE("a file that is no plugin is refused with its name") {
   const scratch_folder folder("pjrt_plugin");
   CHECK(contains(error_of([&] { pjrt::plugin::load(folder / "none.so"); }), "none.so: cannot open shared object file"));
   CHECK(contains(error_of([&] { pjrt::plugin::load(folder.write("text.so", "text")); }), "text.so: file too short"));
-  CHECK(
-      contains(error_of([&] { pjrt::plugin::load("libm.so.6"); }), "libm.so.6 is no PJRT plugin: it has no function GetPjrtApi"));
+  CHECK(contains(error_of([&] { pjrt::plugin::load("libm.so.6"); }),
+                 "libm.so.6 is not a PJRT plugin: it has no function GetPjrtApi"));
 }
 
 TEST_CASE("a plugin with another interface is refused when it is loaded") {
   CHECK(error_of_plugin("") == "no error");
-  CHECK(contains(error_of_plugin("minor 40"), "has version 0.40 of the PJRT interface, but strata knows 0.57 and newer of 0"));
+  CHECK(contains(error_of_plugin("minor 40"), "has version 0.40 of the PJRT interface, but strata supports 0.57 and newer of 0"));
   CHECK(error_of_plugin("minor 400") == "no error");
   // Execute's arguments with a field more than the zeros that strata sends, and with too few for it.
   CHECK(error_of_plugin("size 55 96") == "no error");
-  CHECK(
-      contains(error_of_plugin("size 55 1000"), "wants 1000 bytes of arguments for loaded_executable_execute, but strata knows"));
+  CHECK(contains(error_of_plugin("size 55 1000"),
+                 "expects 1000 bytes of arguments for loaded_executable_execute, but strata supports"));
   CHECK(contains(error_of_plugin("size 55 40"), "wants 40 bytes of arguments for loaded_executable_execute"));
   CHECK(contains(error_of_plugin("unchecked"), "does not check the size of the arguments of event_destroy"));
-  CHECK(contains(error_of_plugin("without 1"), "cannot tell its errors"));
+  CHECK(contains(error_of_plugin("without 1"), "cannot report its errors"));
 }
 
 TEST_CASE("a missing function is told when it is called") {
@@ -90,7 +90,7 @@ TEST_CASE("a function that a plugin need not implement is no error, but its fail
   observed().failing_function = "client_platform_name", observed().failing_code = int(pjrt::status::unimplemented);
   CHECK_FALSE(call());
   observed().failing_function = "client_platform_name", observed().failing_code = int(pjrt::status::internal);
-  CHECK(contains(error_of(call), "says (internal, code 13): injected"));
+  CHECK(contains(error_of(call), "reports (internal, code 13): injected"));
   CHECK(observed().alive["error"] == 0);
 }
 

@@ -139,8 +139,8 @@ TEST_CASE("nothing is written that could not be read") {
   };
   CHECK(says(write({of("v", {3})}), "tensor 'v' has 8 bytes, which are not (3,) of F32"));
   CHECK(says(write({of("v", {std::uint64_t(1) << 63, 4})}), "tensor 'v' has 8 bytes"));
-  CHECK(says(write({of("v", {2}), of("v", {2})}), "tensor 'v' comes twice"));
-  CHECK(says(write({of("__metadata__", {2})}), "keeps for itself"));
+  CHECK(says(write({of("v", {2}), of("v", {2})}), "tensor 'v' occurs twice"));
+  CHECK(says(write({of("__metadata__", {2})}), "the format reserves"));
   CHECK(says(write({of("\xff", {2})}), "not UTF-8"));
   CHECK(says(write({}, {{"key", "\xff"}}), "not UTF-8"));
   CHECK(s.files() == 0);
@@ -178,34 +178,34 @@ TEST_CASE("broken files are refused with their reason") {
 
   CHECK(says(complaint("", 0), "does not start with '{'"));
   CHECK(says(complaint("[]", 0), "does not start with '{'"));
-  CHECK(says(complaint("{", 0), "the header is no JSON"));
-  CHECK(says(complaint("{} {}", 0), "the header is no JSON"));
-  CHECK(says(complaint("{\"a\xff\":1}", 0), "the header is no JSON"));
-  CHECK(says(complaint("{" + std::string(100'000, '['), 0), "the header is no JSON"));
-  CHECK(says(complaint(R"({"a":)" + std::string(100'000, '['), 0), "nested otherwise"));
-  CHECK(says(complaint(R"({"a":{"b":{"c":{}}}})", 0), "nested otherwise"));
-  CHECK(says(complaint(R"({"a":{"shape":[[1]]}})", 0), "nested otherwise"));
-  CHECK(says(complaint(R"({"a":{"shape":[{}]}})", 0), "nested otherwise"));
-  CHECK(says(complaint(R"({"a":1})", 0), "tensor 'a' is described by something that is no object"));
-  CHECK(says(complaint(R"({"__metadata__":1})", 0), "no object"));
-  CHECK(says(complaint(R"({"__metadata__":{"a":1}})", 0), "the metadata 'a' is no text"));
+  CHECK(says(complaint("{", 0), "the header is not JSON"));
+  CHECK(says(complaint("{} {}", 0), "the header is not JSON"));
+  CHECK(says(complaint("{\"a\xff\":1}", 0), "the header is not JSON"));
+  CHECK(says(complaint("{" + std::string(100'000, '['), 0), "the header is not JSON"));
+  CHECK(says(complaint(R"({"a":)" + std::string(100'000, '['), 0), "not nested like"));
+  CHECK(says(complaint(R"({"a":{"b":{"c":{}}}})", 0), "not nested like"));
+  CHECK(says(complaint(R"({"a":{"shape":[[1]]}})", 0), "not nested like"));
+  CHECK(says(complaint(R"({"a":{"shape":[{}]}})", 0), "not nested like"));
+  CHECK(says(complaint(R"({"a":1})", 0), "tensor 'a' is not described by an object"));
+  CHECK(says(complaint(R"({"__metadata__":1})", 0), "not described by an object"));
+  CHECK(says(complaint(R"({"__metadata__":{"a":1}})", 0), "the metadata 'a' is not text"));
   CHECK(says(complaint(R"({"__metadata__":{"a":"x","a":"y"}})", 0), "has 'a' twice"));
 
   const auto tensor = [&](std::string_view facts, std::size_t data) {
     return complaint("{\"t\":{" + std::string(facts) + "}}", data);
   };
-  CHECK(says(tensor("", 0), "tensor 't': its 'shape' is missing, or of the wrong kind"));
+  CHECK(says(tensor("", 0), "tensor 't': its 'shape' is missing, or has the wrong type"));
   CHECK(says(tensor(R"("shape":[2],"data_offsets":[0,8])", 8), "tensor 't': its 'dtype' is missing"));
   CHECK(says(tensor(R"("dtype":"F32","shape":[2])", 8), "tensor 't': its 'data_offsets' is missing"));
-  CHECK(
-      says(tensor(R"("dtype":"F32","shape":[-2],"data_offsets":[0,8])", 8), "'shape' holds -2, which is no whole number from 0"));
+  CHECK(says(tensor(R"("dtype":"F32","shape":[-2],"data_offsets":[0,8])", 8),
+             "'shape' has -2, which is not a whole number from 0"));
   CHECK(says(tensor(R"("dtype":"F32","shape":[2.0],"data_offsets":[0,8])", 8), "'shape' holds 2.0"));
   CHECK(says(tensor(R"("dtype":"F32","shape":["2"],"data_offsets":[0,8])", 8), "'shape' holds \"2\""));
   CHECK(says(tensor(R"("dtype":"F32","shape":[18446744073709551616],"data_offsets":[0,8])", 8), "'shape' holds"));
-  CHECK(says(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,8,16])", 8), "do not lie within the 8 bytes of data"));
-  CHECK(says(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[8,0])", 8), "do not lie within"));
-  CHECK(says(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,16])", 8), "do not lie within"));
-  CHECK(says(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,18446744073709551615])", 8), "do not lie within"));
+  CHECK(says(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,8,16])", 8), "are not within the 8 bytes of data"));
+  CHECK(says(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[8,0])", 8), "are not within"));
+  CHECK(says(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,16])", 8), "are not within"));
+  CHECK(says(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[0,18446744073709551615])", 8), "are not within"));
   CHECK(says(tensor(R"("dtype":"F32","shape":[3],"data_offsets":[0,8])", 8), "(3,) of F32 are not the 8 bytes it has"));
   CHECK(says(tensor(R"("dtype":"F32","shape":[4611686018427387906],"data_offsets":[0,8])", 8), "are not the 8 bytes it has"));
   CHECK(says(tensor(R"("dtype":"F32","shape":[2],"shape":[2],"data_offsets":[0,8])", 8), "has 'shape' twice"));
@@ -219,7 +219,7 @@ TEST_CASE("broken files are refused with their reason") {
   CHECK(two("[8,16]", "[0,8]", 16).empty());
   CHECK(says(two("[0,8]", "[4,12]", 12), "tensor 'b' begins at byte 4 of the data, but overlaps another one, which ends at 8"));
   CHECK(says(two("[0,8]", "[0,8]", 8), "overlaps another one"));
-  CHECK(says(two("[0,8]", "[12,20]", 20), "tensor 'b' begins at byte 12 of the data, but nothing lies before it from 8"));
+  CHECK(says(two("[0,8]", "[12,20]", 20), "tensor 'b' begins at byte 12 of the data, but there is a gap before it, from byte 8"));
   CHECK(
       says(complaint(
                R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}})", 0),

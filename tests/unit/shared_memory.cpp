@@ -175,18 +175,20 @@ TEST_CASE("those that do not come in time are named, and the first of them is to
   };
   store.set("shared memory of 0", elsewhere);
   const auto waits = std::make_shared<wait_state>(), waits_again = std::make_shared<wait_state>();
-  CHECK(why(waits) == "process 2 of 4 could not meet the others: process 1, 3 did not come within 100 ms");
+  CHECK(why(waits) == "process 2 of 4 could not meet the others: process 1, 3 published no address within 100 ms");
   CHECK(waits->culprit() == 1);
   for (const int r : {1, 3}) store.set("shared memory of " + std::to_string(r), elsewhere);
   for (const int r : {0, 1}) store.set("shared memory reached by " + std::to_string(r), all);
-  CHECK(why(waits_again) == "process 2 of 4 could not meet the others: process 3 did not say whom it reaches within 100 ms");
+  CHECK(why(waits_again) ==
+        "process 2 of 4 could not meet the others: process 3 did not report which processes it reaches within 100 ms");
   CHECK(waits_again->culprit() == 3);
   const auto interrupted = std::make_shared<wait_state>();
   interrupted->interrupt("worker 7 is dead", 7);
   CHECK(why(interrupted) == "worker 7 is dead");  // which came first
   store.set("shared memory of 1", "malformed");
   const auto blames = std::make_shared<wait_state>();
-  CHECK(why(blames).starts_with("process 2 of 4 could not meet the others: process 1 left a malformed shared memory address: "));
+  CHECK(why(blames).starts_with(
+      "process 2 of 4 could not meet the others: process 1 published a malformed shared memory address: "));
   CHECK(blames->culprit() == 1);
 }
 

@@ -289,8 +289,7 @@ TEST_CASE("a position as text") {
     if (key.starts_with("data_") || key.ends_with("learning_rate")) continue;
     auto without = metadata;
     without.erase(key);
-    CHECK(error_of([&] { (void)detail::position_of(without, "file"); }) ==
-          "file: '" + key + "' is missing, or not what it should be");
+    CHECK(error_of([&] { (void)detail::position_of(without, "file"); }) == "file: '" + key + "' is missing or invalid");
   }
   for (const char* key : {"step", "data_samples", "metric_sums", "history", "learning_rate"}) {
     auto wrong = metadata;
@@ -455,8 +454,8 @@ TEST_CASE("a snapshot of a build with other arithmetic is a training that goes o
     const auto sum = detail::checksum_of(std::as_bytes(std::span(bytes)));
     std::memcpy(bytes.data() + bytes.size() - sizeof sum, &sum, sizeof sum);
     write(at.newest, bytes);
-    CHECK(resumed() == at.newest.string() + " is of a build with " + other + ", and this one has " + here +
-                           ": the training goes on, but not to the same bits\n");
+    CHECK(resumed() == at.newest.string() + " was written by a build with " + other + ", but this one has " + here +
+                           ": the training continues, but the bits will differ\n");
   }
 }
 

@@ -211,7 +211,7 @@ TEST_CASE("what is no file stays as it is: a folder, a link, a pipe") {
     std::ofstream(folder / "another's") << "a word";
     fs::create_hard_link(folder / "another's", folder / "s.lock");
     REQUIRE(::chown((folder / "s.lock").c_str(), 4711, 4711) == 0);
-    says("it is a second name of a file of another user: remove it");
+    says("it is a hard link to a file of another user: remove it");
     fs::remove(folder / "s.lock");
     fs::remove(folder / "another's");
   }

@@ -276,7 +276,7 @@ TEST_CASE("processes with other learning rates or weights, or other validation d
 TEST_CASE("processes of builds with other arithmetic") {
   const detail::plan_of_fit one{.arithmetic = 1}, other{.arithmetic = 2};
   CHECK(error_of([&] { detail::refuse_other_plan(one, other, 1, ""); }) ==
-        "fit: process 1 does not train as process 0 does: a build of strata that computes in another way, here '" +
+        "fit: process 1 does not train as process 0 does: a build of strata that computes differently, here '" +
             detail::text_of_arithmetic() + "'");
 }
 
@@ -317,7 +317,7 @@ TEST_CASE("batches of different sizes are noticed where no process could know be
     model.fit(data::from_generator(zeros) | as_image | data::batch<32>, verbose::off);
   };
   for (const std::string& why : thrown_by_two(same_number))
-    CHECK(contains(why, "the processes do not read the same batches: here is one of "));
+    CHECK(contains(why, "the processes do not read the same batches: one of "));
 }
 
 TEST_CASE("mirrored needs a device") { CHECK_THROWS_WITH_AS(cpus(0), "cpus(0): at least one device is needed", error); }

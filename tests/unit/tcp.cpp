@@ -192,7 +192,8 @@ TEST_CASE("one that sends a message byte by byte, each in time, does not hold th
   }  // closes the connection, if the other side has not done so
   listener.join();
   CHECK(contains(failure, "gradients: process 1, for which process 0 waits over TCP, "));
-  CHECK((contains(failure, "moved only ") || contains(failure, "did not answer ")));  // a busy machine may send nothing for 2 s
+  CHECK((contains(failure, "transferred only ") ||
+         contains(failure, "did not answer ")));  // a busy machine may send nothing for 2 s
   CHECK(contains(failure, "within 2000 ms"));
 }
 
@@ -244,7 +245,7 @@ TEST_CASE("a name, an IPv6 address, a host that is none or is elsewhere, and one
         error_of<communication_error>([&] { tcp_communicator(store, 0, 2, {.host = host, .timeout = 200ms}); });
     if (contains(why, "cannot listen")) continue;  // this machine has no IPv6
     CAPTURE(why);
-    CHECK(contains(why, "process 1 left no address within 200 ms"));
+    CHECK(contains(why, "process 1 published no address within 200 ms"));
     among(2, {.host = host, .timeout = 10s}, [](tcp_communicator& c) {
       auto memory = c.allocate(2);
       c.receive(memory, 1, 1, 1 - c.rank());
@@ -260,11 +261,12 @@ TEST_CASE("a name, an IPv6 address, a host that is none or is elsewhere, and one
   CHECK(contains(first("no.such.host.invalid"), "'no.such.host.invalid' is not an address: "));
   CHECK(
       contains(first("192.0.2.1"), "process 0 of 2 (192.0.2.1) could not connect to the others: cannot listen at '192.0.2.1': "));
-  CHECK(contains(first("127.0.0.1"), "process 1 left no address within 300 ms"));
+  CHECK(contains(first("127.0.0.1"), "process 1 published no address within 300 ms"));
   store.set("tcp 1", "nowhere at all");
-  CHECK(contains(first("127.0.0.1"), "process 1 left a malformed TCP address: "));
+  CHECK(contains(first("127.0.0.1"), "process 1 published a malformed TCP address: "));
   store.set("tcp 1", address_of(std::string(60'000, '1'), 9));
-  CHECK(contains(first("127.0.0.1"), "process 1 left a malformed TCP address: field 1 holds 60000 bytes; the limit is 1024"));
+  CHECK(
+      contains(first("127.0.0.1"), "process 1 published a malformed TCP address: field 1 holds 60000 bytes; the limit is 1024"));
   store.set("tcp 1", address_of("127.0.0.1", 65536));
   CHECK(first("127.0.0.1").ends_with("port 65536 in its address"));
   store.set("tcp 1", address_of("127.0.0.1", 9));

@@ -436,5 +436,5 @@ TEST_CASE("errors of divided layers name what is wrong") {
     const random_batch<P> other(4 + m.rank());
     executor.train_step(other.view());
   });
-  CHECK(failures[1] == "the processes do not read the same batches: here is one of 5 samples, in process 0 one of 4");
+  CHECK(failures[1] == "the processes do not read the same batches: one of 5 samples here, one of 4 in process 0");
 }

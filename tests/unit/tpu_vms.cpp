@@ -113,7 +113,7 @@ TEST_CASE("tpu_vms: what the server cannot say is one error") {
     return what;
   };
   CHECK(mistake({}) ==
-        "tpu_vms: the metadata server at HERE says 'HTTP/1.0 404 Not Found' when it is asked for worker-network-endpoints");
+        "tpu_vms: the metadata server at HERE returns 'HTTP/1.0 404 Not Found' when asked for worker-network-endpoints");
   CHECK(mistake({{"worker-network-endpoints", three}, {"agent-worker-number", "3"}}) ==
         "tpu_vms: agent-worker-number is '3', but worker-network-endpoints lists 3 hosts");
   CHECK(mistake({{"worker-network-endpoints", three}, {"agent-worker-number", "first"}})
@@ -127,9 +127,9 @@ TEST_CASE("tpu_vms: what the server cannot say is one error") {
       mistake({}, "HTTP/1.0 200 OK\r\nContent-Length: 60\r\n\r\nunknown:unknown:10.130.0.5").find("sends 26 of 60 bytes when") !=
       std::string::npos);
   CHECK(mistake({}, "welcome\r\n") ==
-        "tpu_vms: the metadata server at HERE does not speak HTTP when it is asked for worker-network-endpoints");
+        "tpu_vms: the metadata server at HERE does not speak HTTP when asked for worker-network-endpoints");
   CHECK(mistake({}, "silence") ==
-        "tpu_vms: the metadata server at HERE does not answer within 300 ms when it is asked for worker-network-endpoints");
+        "tpu_vms: the metadata server at HERE does not answer within 300 ms when asked for worker-network-endpoints");
   CHECK(mistake({}, "HTTP/1.0 200 OK\r\n\r\n" + std::string(1 << 21, 'x')).find("sends more than a megabyte") !=
         std::string::npos);
 }

@@ -381,11 +381,11 @@ TEST_CASE("a batch that lacks something is refused before anything changes") {
   model.train_step(batch);
   const std::vector<float> before(model.parameters().begin(), model.parameters().end());
   const auto refused = [&](const samples<float>& bad) { return error_of([&] { model.train_step(bad); }); };
-  CHECK(refused({batch.x(), batch.labels(), 0}) == "a batch of 0 samples: a step needs one at least");
-  CHECK(refused({batch.x(), batch.labels(), -1}) == "a batch of -1 samples: a step needs one at least");
+  CHECK(refused({batch.x(), batch.labels(), 0}) == "a batch of 0 samples: a step needs at least one");
+  CHECK(refused({batch.x(), batch.labels(), -1}) == "a batch of -1 samples: a step needs at least one");
   CHECK(refused({nullptr, batch.labels(), 16}) == "the batch has no inputs");
-  CHECK(refused({batch.x(), 16}) == "the batch has no labels, with which the loss compares");
-  CHECK(refused({batch.x(), batch.x(), 16}) == "the batch has no labels, with which the loss compares");
+  CHECK(refused({batch.x(), 16}) == "the batch has no labels, which the loss needs");
+  CHECK(refused({batch.x(), batch.x(), 16}) == "the batch has no labels, which the loss needs");
   CHECK(std::ranges::equal(model.parameters(), before));
 }
 

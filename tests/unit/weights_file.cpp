@@ -242,9 +242,9 @@ TEST_CASE("the first bytes say what a file of weights is, not its name") {
             .starts_with(name + " is a zip archive, as .keras files and those of PyTorch are: files of Keras need"));
   CHECK(says("\x1f\x8b" + rest) == name + ": compressed by gzip: decompress it first");
   CHECK(says(R"({"class_name": "Sequential", "config": {}})") ==
-        name + ": a text in JSON, such as an architecture of Keras, which has no weights");
+        name + ": a JSON text, such as an architecture of Keras, which has no weights");
   CHECK(says("version https://git-lfs.github.com/spec/v1\noid sha256:" + rest) ==
-        name + ": a Git LFS pointer in the place of the file, which `git lfs pull` fetches");
+        name + ": a Git LFS pointer instead of the file, which `git lfs pull` fetches");
   CHECK(other == arena);
 }
 
@@ -252,7 +252,7 @@ TEST_CASE("a Git LFS pointer in the place of a file is named by all that read fi
   const scratch s;
   const std::string file = s.file.string();
   std::ofstream(file) << "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n";
-  const std::string sentence = file + ": a Git LFS pointer in the place of the file, which `git lfs pull` fetches";
+  const std::string sentence = file + ": a Git LFS pointer instead of the file, which `git lfs pull` fetches";
   CHECK(error_of([&] { (void)safetensors_file(file); }) == sentence);
   CHECK(error_of([&] { (void)io::mapped_file(file); }) == sentence);    // .npy, CIFAR
   CHECK(error_of([&] { (void)io::unzipped_file(file); }) == sentence);  // IDX

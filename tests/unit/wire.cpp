@@ -122,7 +122,7 @@ TEST_CASE("malformed bytes are one error, which names the message and the field"
   CHECK(refusal<inner>("\x08" + bytes.substr(bytes.find("\x18\x80\x80") + 1, 5)) ==
         "malformed inner: field 1 holds 2147483648, which does not fit into 32 bits");
   CHECK(refusal<outer>("\x40\x03") == "malformed outer: field 8 holds 3; the limit is 2");
-  CHECK(refusal<outer>("\x62\x03...") == "malformed outer: field 12 holds 3 bytes, which is no multiple of 4");
+  CHECK(refusal<outer>("\x62\x03...") == "malformed outer: field 12 holds 3 bytes, which is not a multiple of 4");
   CHECK(refusal<outer>("\x62\x14....................") == "malformed outer: field 12 holds 5 elements; the limit is 4");
   CHECK(refusal<outer>("\x6a\x05\1\1\1\1\1") == "malformed outer: field 13 holds 5 elements; the limit is 4");
   CHECK(refusal<outer>("\x82\1\0\x82\1\0\x82\1\0\x82\1\0") == "malformed outer: end of buffer exception in 2 bytes");

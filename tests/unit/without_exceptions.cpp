@@ -98,5 +98,5 @@ TEST_CASE("without exceptions a damaged file ends the program with an error mess
   });
   std::remove(path.c_str());
   CHECK(WIFSIGNALED(damaged.status));
-  CHECK(damaged.said.find(path + ": the header is no JSON") != std::string::npos);
+  CHECK(damaged.said.find(path + ": the header is not JSON") != std::string::npos);
 }

@@ -189,11 +189,11 @@ TEST_CASE("a formula is traced along each way through its comparisons") {
     ++runs;
     return sum;
   };
-  CHECK_THROWS_WITH_AS(hlo::trace(x, many), doctest::Contains("more than 4096 ways through its comparisons"), strata::error);
+  CHECK_THROWS_WITH_AS(hlo::trace(x, many), doctest::Contains("more than 4096 paths through its comparisons"), strata::error);
   CHECK(runs == hlo::max_paths);
   // After that, no path is left behind.
   CHECK_THROWS_WITH_AS((void)bool(hlo::traced(x) > 0),
-                       doctest::Contains("a formula decides by a recorded number where its two ways cannot be joined"),
+                       doctest::Contains("a formula branches on a recorded number where its two paths cannot be joined"),
                        strata::error);
 }
 

@@ -302,5 +302,5 @@ TEST_CASE("parameters of which the others lack a part are refused") {
   for (const std::string& f : failures)
     CHECK(f ==
           "parameters: process 1 is lost; zero: a process was lost while the others sent each other the parameters of a step, so "
-          "those of this process are of two steps: continue from a snapshot, with backup_and_restore");
+          "this process has those of two steps: continue from a snapshot, with backup_and_restore");
 }

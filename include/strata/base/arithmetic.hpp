@@ -37,8 +37,8 @@ inline constexpr int arithmetic_version = 1;
 [[gnu::cold]] inline std::string notice_of_arithmetic(const std::string& snapshot, const std::string& theirs) {
   const std::string here = text_of_arithmetic();
   if (theirs == here) return {};
-  return text_of({snapshot, " is of a build with ", theirs.empty() ? "unknown arithmetic" : theirs, ", and this one has ", here,
-                  ": the training goes on, but not to the same bits\n"});
+  return text_of({snapshot, " was written by a build with ", theirs.empty() ? "unknown arithmetic" : theirs,
+                  ", but this one has ", here, ": the training continues, but the bits will differ\n"});
 }
 
 }  // namespace strata::detail

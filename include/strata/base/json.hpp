@@ -7,7 +7,7 @@
 #if !defined(__cpp_exceptions) && !defined(JSON_THROW_USER)
 #ifdef INCLUDE_NLOHMANN_JSON_HPP_
 #error \
-    "without exceptions, include strata's headers before nlohmann/json.hpp: otherwise its failures end the program without a word"
+    "without exceptions, include strata's headers before nlohmann/json.hpp: otherwise its errors end the program without a message"
 #endif
 #define JSON_THROW_USER(failure) ::strata::throw_exception(failure)
 #define JSON_TRY_USER if (true)

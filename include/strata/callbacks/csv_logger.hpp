@@ -45,7 +45,7 @@ struct csv_logger {
   void on_train_begin(training_state& s, fitted_model& model) {
     if (path.empty()) throw_error("csv_logger: a file name is needed");
     if (std::string_view("0123456789+-.einfaNA\"\r\n").find(options.separator) != std::string_view::npos)
-      throw_error({"csv_logger: the separator ", detail::quoted({&options.separator, 1}), " is a character of the values"});
+      throw_error({"csv_logger: the separator ", detail::quoted({&options.separator, 1}), " can occur in values"});
     written = {.appends = options.append || s.resumed};
     if (!model.group().is_chief()) return;
     if (s.resumed) drop_lines_from(s.epoch);
@@ -71,7 +71,7 @@ struct csv_logger {
     }
     std::error_code failure;
     if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failure);
-    if (failure) throw_error({"csv_logger: cannot make the folder ", path.parent_path().string(), ": ", failure.message()});
+    if (failure) throw_error({"csv_logger: cannot create the folder ", path.parent_path().string(), ": ", failure.message()});
     std::ofstream file(path, (written.appends ? std::ios::app : std::ios::trunc) | std::ios::binary);
     written.appends = true;
     if (std::exchange(written.continues_line, false)) file << '\n';

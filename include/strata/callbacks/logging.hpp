@@ -58,7 +58,7 @@ struct logging {
   }
   template <class... Arguments>
   void write(fitted_model& model, spdlog::format_string_t<Arguments...> format, Arguments&&... arguments) {
-    if (!to) throw_error("logging: there is no such logger");
+    if (!to) throw_error("logging: the logger is null");
     if (model.group().is_chief()) to->log(level, format, std::forward<Arguments>(arguments)...);
   }
 };

@@ -105,7 +105,7 @@ struct model_checkpoint {
     if (options.verbose) std::cout << detail::text_of({"Epoch ", s.epoch + 1, ": saving model to ", path.string(), "\n"});
     std::error_code failure;
     if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failure);
-    if (failure) throw_error({name, ": cannot make the folder ", path.parent_path().string(), ": ", failure.message()});
+    if (failure) throw_error({name, ": cannot create the folder ", path.parent_path().string(), ": ", failure.message()});
     save_weights(path, model);
   }
 };

@@ -70,7 +70,7 @@ class monitored {
     if (!values.contains(name_))
       throw_error({callback_, ": there is no '", name_, "'; known: ", values.names(), hint_for(name_)});
     if (mode_ == monitor_mode::automatic)
-      throw_error({callback_, ": '", name_, "' does not tell whether a smaller or a larger value is better: set mode to ",
+      throw_error({callback_, ": it is unknown whether a smaller or a larger '", name_, "' is better: set mode to ",
                    "monitor_mode::min or monitor_mode::max"});
   }
   /// Checks the name before the first epoch.

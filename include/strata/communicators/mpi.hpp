@@ -228,7 +228,7 @@ struct mpi_engine final : engine_over<mpi_communicator> {
     mpi_communicator c(a.timeout, a.waits);
     if (c.rank() != a.rank || c.size() != a.size)
       throw communication_error(detail::text_of({"process ", a.rank, " of ", a.size, " is process ", c.rank(), " of ", c.size(),
-                                                 " to MPI: take the cluster from mpirun() or slurm(), without other roles"}));
+                                                 " in MPI: use the cluster of mpirun() or slurm(), without other roles"}));
     return std::make_unique<mpi_engine>(std::move(c));
   }
 };

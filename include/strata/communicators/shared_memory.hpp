@@ -203,7 +203,7 @@ class shared_memory_communicator {
     inbox_of(rank).token = mine.token;
     const std::string addresses = "shared memory of ", reached_by = "shared memory reached by ";
     store.set(detail::text_of({addresses, rank}), wire::encode(mine));
-    const auto all = read_all<address>(store, addresses, "did not come");
+    const auto all = read_all<address>(store, addresses, "published no address");
     // Even on one machine, a process may not be allowed to access another one, or may see other PIDs: memory is used only if it
     // can be mapped in both directions. Usually all processes of a machine reach each other, for which there is a flag: lists of
     // all ranks, size * size in total, would be too much to send.
@@ -216,7 +216,8 @@ class shared_memory_communicator {
       if (reached[std::size_t(r)]) reach.ranks.push_back(r);
     store.set(detail::text_of({reached_by, rank}), wire::encode(reach));
     std::vector<std::vector<bool>> everyone;
-    for (const auto& its : read_all<detail::shared_memory_reach>(store, reached_by, "did not say whom it reaches")) {
+    for (const auto& its :
+         read_all<detail::shared_memory_reach>(store, reached_by, "did not report which processes it reaches")) {
       const int r = int(everyone.size());
       everyone.push_back(its.whole_machine ? members_of(all, r) : std::vector<bool>(std::size_t(size)));
       for (const int other : its.ranks)
@@ -290,7 +291,7 @@ class shared_memory_communicator {
     } catch (const missing_values& e) {
       fail_to_meet(detail::text_of({"process ", e.indices(), ' ', lacks, " within ", state_->timeout.count(), " ms"}), e.first());
     } catch (const wire::malformed_message& e) {
-      fail_to_meet(detail::text_of({"process ", all.size(), " left a ", e.what()}), int(all.size()));
+      fail_to_meet(detail::text_of({"process ", all.size(), " published a ", e.what()}), int(all.size()));
     }
     return all;
   }
@@ -358,7 +359,7 @@ class shared_memory_communicator {
     if (m.bytes != e.bytes) fail(what, e.from, detail::text_of({"sent ", m.bytes, " bytes instead of ", e.bytes}));
     const detail::shared_pages& from = memory_of(p, m, what, e.from);
     if (m.offset > from.size() || m.bytes > from.size() - m.offset)
-      fail(what, e.from, detail::text_of({"sent bytes from ", m.offset, " on of a memory of ", from.size()}));
+      fail(what, e.from, detail::text_of({"sent bytes at offset ", m.offset, " of a memory of ", from.size(), " bytes"}));
     std::memcpy(e.to, from.data() + m.offset, e.bytes);
     box.taken.store(++p.taken, std::memory_order_seq_cst);
     ring_bell(inbox_of(e.from));
@@ -371,7 +372,7 @@ class shared_memory_communicator {
       mapped fresh{m.number, m.generation, detail::shared_pages(p.pid, m.number)};
       return (known != p.memories.end() ? *known = std::move(fresh) : p.memories.emplace_back(std::move(fresh))).pages;
     } catch (const communication_error& e) {
-      fail(what, from, has_ended(from) ? "has ended" : detail::text_of({"left a message that cannot be read: ", e.what()}));
+      fail(what, from, has_ended(from) ? "has ended" : detail::text_of({"sent a message that cannot be read: ", e.what()}));
     }
   }
 

@@ -164,7 +164,7 @@ class tcp_communicator {
         if (left.count() <= 0) {
           const std::string little = other.moved == moved
                                          ? "did not answer"
-                                         : detail::text_of({"moved only ", other.moved - moved, " bytes of a message"});
+                                         : detail::text_of({"transferred only ", other.moved - moved, " bytes of a message"});
           fail(what, on, detail::text_of({little, " within ", s.timeout.count(), " ms"}));
         }
         ::poll(s.asked.data(), nfds_t(s.asked.size()), int(std::min<long>(left.count(), 1000)));

@@ -108,9 +108,9 @@ class tcp_mesh {
         throw communication_error(text_of({"port ", points_.back().port, " in its address"}));
     }
   } catch (const wire::malformed_message& e) {
-    throw communication_error(text_of({"process ", points_.size(), " left a ", e.what()}));
+    throw communication_error(text_of({"process ", points_.size(), " published a ", e.what()}));
   } catch (const missing_values& e) {
-    throw communication_error(text_of({"process ", e.indices(), " left no address within ", timeout.count(), " ms"}));
+    throw communication_error(text_of({"process ", e.indices(), " published no address within ", timeout.count(), " ms"}));
   }
   [[noreturn]] static void fail(const std::string& what, int number) {
     throw communication_error(text_of({what, ": ", std::generic_category().message(number)}));

@@ -94,7 +94,7 @@ class admission {
       unknown = text_of({"; and ", e.what()});
     }
     throw_error({"the control plane at ", to_string(where),
-                 " can be reached from other machines: give all processes one secret in STRATA_SECRET (openssl rand -hex 16 "
+                 " can be reached from other machines: give all processes the same secret in STRATA_SECRET (openssl rand -hex 16 "
                  "makes one), or certificates in control_options.tls, or set control_options.unprotected on a network that "
                  "you trust",
                  unknown});
@@ -117,7 +117,7 @@ class admission {
   static void check_pem(const std::string& path, const std::string& text) {
     if (text.empty()) throw_error({path, " is empty"});
     if (text.find("-----BEGIN ") == text.npos || text.find("-----END ") == text.npos)
-      throw_error({path, " is not a PEM file, or is cut off"});
+      throw_error({path, " is not a PEM file, or is truncated"});
   }
   static shared_key key_of(const training_secret& secret) {
     const std::string text = "strata training " + lower_case(secret.digits());

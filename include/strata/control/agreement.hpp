@@ -64,8 +64,8 @@ inline std::pair<std::string, std::string> differences_of(std::string_view a, st
 /// has neither "here" nor "there".
 inline std::string disagreement(const std::string& who, const std::string& than, const agreement& its, const agreement& others) {
   if (its.text == others.text)
-    return detail::text_of({who, " does not train what ", than, ": programs and clusters, in words, are the same for ",
-                            its.text.size(), " characters, and differ after them"});
+    return detail::text_of({who, " does not train what ", than, ": the descriptions of program and cluster are equal for ",
+                            its.text.size(), " characters, and differ after these"});
   const auto [one, other] = differences_of(its.text, others.text);
   return detail::text_of({who, " does not train what ", than, ": it has '", one, "' instead of '", other, "'"});
 }

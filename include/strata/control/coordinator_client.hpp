@@ -59,18 +59,18 @@ class coordinator_client final : public key_value_store {
 
   void set(const std::string& key, const std::string& value) override {
     exchange<empty_message>(methods::set, always(set_request{key, value}), default_timeout,
-                            detail::text_of({"did not take '", key, "'"}));
+                            detail::text_of({"did not store '", key, "'"}));
   }
   std::string get(const std::string& key, milliseconds timeout) override {
     return exchange<value_answer>(methods::get, always(get_request{key}), timeout,
-                                  detail::text_of({"did not hand out '", key, "'"}))
+                                  detail::text_of({"did not return '", key, "'"}))
         .value;
   }
   /// Gets all values in one message. For members only; the coordinator lists the missing values.
   std::vector<std::string> get_all(const std::string& prefix, int count, milliseconds timeout) override {
     const auto wanted = [&](milliseconds left) { return sealed(get_all_request{prefix, count, left}); };
     auto answer = exchange<get_all_answer>(methods::get_all, wanted, timeout,
-                                           detail::text_of({"did not hand out '", prefix, "0', ..."}), for_answer);
+                                           detail::text_of({"did not return '", prefix, "0', ..."}), for_answer);
     if (answer.missing > 0 && !answer.first_missing.empty() && answer.first_missing.size() <= std::size_t(answer.missing))
       throw missing_values(prefix, answer.first_missing, std::size_t(answer.missing), timeout);
     if (answer.missing != 0 || answer.values.size() != std::size_t(count))
@@ -99,14 +99,14 @@ class coordinator_client final : public key_value_store {
         std::vector<std::string> awaited = names_of(missing, name_of);
         awaited.insert(awaited.end(), lost.begin(), lost.end());
         awaited.insert(awaited.end(), gave_up.begin(), gave_up.end());
-        notice.tell(
-            detail::text_of({m.name, " waits for ", listed(awaited, 8), " to come to the coordinator at ", to_string(where_)}));
+        notice.tell(detail::text_of(
+            {m.name, " waits for ", listed(awaited, 8), " to register with the coordinator at ", to_string(where_)}));
       } else if (is_timeout(status) && !(was_there_ && is_gone()) && notice.left() > milliseconds(0)) {
         const std::string what = detail::text_of({m.name, " waits for the coordinator at ", to_string(where_)});
         notice.tell(status.has_reason ? detail::with_reason(what, status) : what + ", which does not answer");
       } else {
         throw_reason(status);
-        throw refusal(status, timeout, detail::text_of({"did not let ", m.name, " in"}));
+        throw refusal(status, timeout, detail::text_of({"did not admit ", m.name}));
       }
     }
   }
@@ -116,7 +116,7 @@ class coordinator_client final : public key_value_store {
     const auto [status, answer] = insist(methods::enter, wanted, timeout, for_answer);
     if (status.ok()) return formation_in(answer);
     throw_reason(status);
-    throw refusal(status, timeout, detail::text_of({"did not let ", m.name, " into the training that is under way"}));
+    throw refusal(status, timeout, detail::text_of({"did not admit ", m.name, " to the running training"}));
   }
   /// Requests the next generation for a member, after a failure or to admit others. Returns when that generation has begun.
   /// Repeats the request as long as `may_last_longer` returns true. is_spare: it lacks the newest state of the training.
@@ -204,15 +204,15 @@ class coordinator_client final : public key_value_store {
   /// process of the coordinator, which ends with it, the others get the same reason.
   [[noreturn]] void give_up(const absent_members& absent, const std::function<std::string(int)>& name_of, milliseconds timeout) {
     const auto& [missing, lost, gave_up] = absent;
-    const std::string where = detail::text_of({" to the coordinator at ", to_string(where_)});
-    const auto had_come = [&](const std::vector<std::string>& names, const char* then) {
-      return names.empty() ? "" : detail::text_of({listed(names, names.size()), " had come", where, ", but ", then});
+    const std::string where = detail::text_of({" with the coordinator at ", to_string(where_)});
+    const auto had_registered = [&](const std::vector<std::string>& names, const char* then) {
+      return names.empty() ? "" : detail::text_of({listed(names, names.size()), " had registered", where, ", but ", then});
     };
     std::string why = missing.empty() ? ""
-                                      : detail::text_of({listed(names_of(missing, name_of), missing.size()), " did not come",
+                                      : detail::text_of({listed(names_of(missing, name_of), missing.size()), " did not register",
                                                          where, " within ", in_words(timeout)});
-    if (!lost.empty()) why += (why.empty() ? "" : "; ") + had_come(lost, "the connection was lost");
-    if (why.empty()) why = had_come(gave_up, "did not wait for so long");
+    if (!lost.empty()) why += (why.empty() ? "" : "; ") + had_registered(lost, "the connection was lost");
+    if (why.empty()) why = had_registered(gave_up, "stopped waiting");
     if (from_.rank == 0)
       fail(-1, why);
     else

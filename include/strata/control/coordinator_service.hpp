@@ -177,7 +177,7 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
   void time_is_up(call& c, answers& out, clock::time_point now) {
     if (c.method == methods::enter) {
       out.refuse(c, grpc::StatusCode::DEADLINE_EXCEEDED,
-                 "the others have not come to the end of a step, or another process has its place");
+                 "the others have not reached the end of a step, or another process has taken its place");
     } else if (c.method == methods::join) {
       if (!refused(c)) members().pause(c.from.rank, now);
       out.add(c, join_answer{.absent = members().absent()});
@@ -278,7 +278,7 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
     c.wanted = received.body<get_all_request>();
     if (c.wanted.count < 1 || c.wanted.count > membership::most_members)
       return out.refuse(c, INVALID_ARGUMENT,
-                        detail::text_of({"get_all wants 1 to ", membership::most_members, " values, not ", c.wanted.count}));
+                        detail::text_of({"get_all takes 1 to ", membership::most_members, " values, not ", c.wanted.count}));
     if (const std::string last = coordinator_values::key_of(c.wanted, c.wanted.count - 1);
         c.wanted.prefix.empty() || !coordinator_values::is_key(last))
       return out.refuse(c, INVALID_ARGUMENT, coordinator_values::no_key(c.wanted.prefix.empty() ? c.wanted.prefix : last));
@@ -308,7 +308,7 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
   void wait(call& c, answers& out, clock::time_point due) {
     if (c.is_cancelled()) return out.refuse(c, grpc::StatusCode::CANCELLED, "");  // OnCancel came too early to end it
     if (!is_member(c) && std::ranges::count_if(waiting_, [](const call* w) { return !is_member(*w); }) >= most_others_waiting)
-      return out.refuse(c, grpc::StatusCode::UNAVAILABLE, "too many processes that are no members wait for values");
+      return out.refuse(c, grpc::StatusCode::UNAVAILABLE, "too many processes that are not members are waiting for values");
     c.due = due;
     waiting_.push_back(&c);
   }
@@ -329,7 +329,7 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
     if (generations_.is_elastic() && c.from.generation < generation())
       return detail::text_of({"the training goes on as generation ", now,
                               " of the cluster without this process, which is still in generation ", its,
-                              ": it was lost to the others, but may be started again"});
+                              ": the others lost contact with it, but it may be started again"});
     return detail::text_of({"this is generation ", now, " of the cluster, not ", its});
   }
   static bool is_member(const call& c) { return c.from.rank >= 0; }

@@ -59,7 +59,7 @@ class generations {
   std::optional<std::string> refuses_late(const member& m) const {
     const member known = now_.all().front();
     if (m.size != known.size || m.rank <= 0 || m.rank >= m.size)
-      return detail::text_of({to_string(m), " of ", m.size, " cannot join a training of ", known.size, " that is under way"});
+      return detail::text_of({to_string(m), " of ", m.size, " cannot join a running training of ", known.size});
     if (m.agreement != now_.agreed()) return disagreement(to_string(m), "the others do", m.agreement, now_.agreed());
     return {};
   }
@@ -118,7 +118,7 @@ class generations {
         who_.ranks.push_back(m.rank);
       }
     if (!next.spare.empty()) who_.computing = int(next.computing.size());
-    const std::string come = taken_in.empty() ? "" : detail::text_of({"taken in ", to_string(taken_in)});
+    const std::string come = taken_in.empty() ? "" : detail::text_of({"admitted ", to_string(taken_in)});
     now_ = membership(options_, all, now_.agreed(), now, int(next.spare.size()));
     coming_.clear();
     const std::string spares =

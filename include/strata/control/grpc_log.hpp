@@ -31,7 +31,7 @@ class line_limit {
     if (passed_ == lines_per_minute) return ++dropped_, "";
     ++passed_;
     const std::string before =
-        dropped_ > 0 ? text_of({"gRPC: ", dropped_, dropped_ == 1 ? " line was left out\n" : " lines were left out\n"}) : "";
+        dropped_ > 0 ? text_of({"gRPC: ", dropped_, dropped_ == 1 ? " line was omitted\n" : " lines were omitted\n"}) : "";
     dropped_ = 0;
     return before + visible(line.substr(0, 300)) + '\n';
   }

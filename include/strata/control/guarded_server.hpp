@@ -80,7 +80,7 @@ class guarded_server {
     listen(where, who);
     if (admission_.is_open(where))
       std::clog << text_of(
-          {who, " at ", to_string(where), " lets in any process that reaches it, because control_options.unprotected is set\n"});
+          {who, " at ", to_string(where), " admits any process that reaches it, because control_options.unprotected is set\n"});
     if (admission_.encrypts()) relay_.emplace(std::clamp(limits.largest_message, std::size_t(1) << 14, std::size_t(1) << 16));
     wake_ = io::file_descriptor(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
     grpc::ServerBuilder builder;

@@ -34,7 +34,7 @@ class heartbeat {
     if (!thread_.joinable()) return;
     // The failure of a generation is known, and the exception may be its consequence.
     if (std::uncaught_exceptions() > 0 && said_.trouble.empty() && !has_failed_)
-      announce_error("an exception outside of fit and evaluate, which its own output names");
+      announce_error("an exception outside of fit and evaluate, see its own output");
     client_.leave();
     stop();
   }

@@ -56,8 +56,7 @@ class membership {
     const bool was_complete = is_complete();
     std::string problem;
     if (const auto* e = roster_.find(m.rank)) {
-      problem =
-          detail::text_of({"two processes say that they are rank ", m.rank, ": ", to_string(e->who), " and ", to_string(m)});
+      problem = detail::text_of({"two processes claim to be rank ", m.rank, ": ", to_string(e->who), " and ", to_string(m)});
     } else if (!roster_.all().empty()) {
       const member& first = roster_.all().begin()->second.who;
       if (m.agreement != agreed_)
@@ -65,8 +64,9 @@ class membership {
     }
     if (!problem.empty()) {
       if (!was_complete) set_failure(problem, now);
-      return was_complete ? detail::text_of({problem, "; a process that starts anew needs a new generation of the cluster"})
-                          : problem;
+      return was_complete
+                 ? detail::text_of({problem, "; a process that has been restarted needs a new generation of the cluster"})
+                 : problem;
     }
     if (roster_.all().empty()) agreed_ = m.agreement;
     size_ = m.size;
@@ -84,8 +84,8 @@ class membership {
   std::optional<std::string> refuses(int rank, std::uint64_t incarnation) const {
     if (roster_.find(rank, incarnation)) return {};
     return detail::text_of({"this process, with rank ", rank,
-                            ", does not belong to this generation of the cluster: the chief was lost and is started "
-                            "again, or the others go on without this process"});
+                            ", does not belong to this generation of the cluster: the chief was lost and has been "
+                            "restarted, or the others go on without this process"});
   }
 
   /// A heartbeat of a member.
@@ -186,7 +186,7 @@ class membership {
         when = e.is_connected ? detail::text_of({"no heartbeat for ", seconds(now - e.heard)}) : "its connection is lost";
       }
     if (!dead.empty())
-      set_failure(detail::text_of({to_string(dead), dead.size() == 1 ? " is" : " are", " taken for dead: ", when}), now,
+      set_failure(detail::text_of({to_string(dead), dead.size() == 1 ? " is" : " are", " considered dead: ", when}), now,
                   diagnosis(now));
   }
 
@@ -225,7 +225,8 @@ class membership {
   }
 
   /// What each process waits for. Processes that wait for no process come first, because they hold up the others:
-  /// "; worker 1 (...) waited for no process, as of 0.4 s ago; worker 0 (...) has waited 3.5 s for worker 1 (gradients), ...".
+  /// "; worker 1 (...) was not waiting for a process, as of 0.4 s ago; worker 0 (...) has waited 3.5 s for worker 1 (gradients),
+  /// ...".
   std::string diagnosis(time now) const {
     constexpr std::size_t most_shown = 8;
     struct line {
@@ -246,7 +247,7 @@ class membership {
         out += detail::text_of({" has waited ", seconds(what.waits.waited + (now - what.reported)), " for ", on->who.name, " (",
                                 what.waits.what, ")"});
       else
-        out += " waited for no process";
+        out += " was not waiting for a process";
       if (what.reported != time{}) out += detail::text_of({", as of ", seconds(now - what.reported), " ago"});
     }
     return all.size() > most_shown ? detail::text_of({out, "; and ", all.size() - most_shown, " more"}) : out;

@@ -104,8 +104,8 @@ class server_connection {
     auto [socket, at] = dial(where_, deadline);
     const protection how = admission_.of(at, [&at = at] { return listener_is_of_same_user(at); });
     if (how == protection::refused)
-      throw not_admitted(text_of({"what listens at ", to_string(where_),
-                                  " is not known to belong to this user: give all processes one secret in STRATA_SECRET"}));
+      throw not_admitted(text_of({"the process that listens at ", to_string(where_),
+                                  " is not known to belong to this user: give all processes the same secret in STRATA_SECRET"}));
     const int channel = how == protection::tls ? greeted(std::move(socket), deadline) : accepted(std::move(socket), deadline);
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, int(ping_after.count()));
@@ -135,7 +135,7 @@ class server_connection {
     const std::string why = p.is_closed ? "closed" : stream.why_broken();
     if (!stream.is_refused())
       throw communication_error(
-          text_of({to_string(where_), ": ", why, " before it let this process in: have both the same secret?"}));
+          text_of({to_string(where_), ": ", why, " before it admitted this process: do both have the same secret?"}));
     throw not_admitted(
         text_of({to_string(where_), admission_.needs_certificate() ? ": " : " has another secret, or none: ", why}));
   }
@@ -143,10 +143,11 @@ class server_connection {
   int accepted(io::file_descriptor socket, clock::time_point deadline) const {
     char first = 0;
     if (!wait_for_socket(socket.number(), POLLIN, deadline))
-      throw silent_listener(text_of(
-          {to_string(where_), " accepts connections and is silent: it hangs, or has a STRATA_SECRET that this process lacks"}));
+      throw silent_listener(
+          text_of({to_string(where_),
+                   " accepts connections but does not respond: it hangs, or has a STRATA_SECRET that this process lacks"}));
     if (::recv(socket.number(), &first, 1, MSG_PEEK) <= 0)
-      throw not_admitted(text_of({to_string(where_), " does not let this process in: has it the secret of the training?"}));
+      throw not_admitted(text_of({to_string(where_), " does not admit this process: does it have the secret of the training?"}));
     return std::move(socket).release();
   }
 

@@ -116,7 +116,7 @@ class worker_connections {
       const auto timeout = state_->options.communication.timeout;
       if (time() - began > timeout)
         throw communication_error(
-            detail::text_of({what, ": process ", rank(), " has waited ", timeout.count(), " ms for another one"}));
+            detail::text_of({what, ": process ", rank(), " has waited ", timeout.count(), " ms for another process"}));
     });
   }
   /// Tells the coordinator, which notices when a process waits for a call that another one will never begin.
@@ -252,7 +252,7 @@ class worker_connections {
   /// Throws communication_error if this process is in no generation.
   between_processes& others() const {
     if (!state_->now || !state_->now->processes)
-      throw communication_error("this process is not in a generation of the training any more");
+      throw communication_error("this process is no longer in a generation of the training");
     return *state_->now->processes;
   }
 

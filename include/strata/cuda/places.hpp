@@ -45,7 +45,7 @@ struct placed<gpu_places<Count>, cuda> {
     std::vector<int> indices;
     const auto take = [&](const auto& each) {
       if constexpr (requires { each.index; }) {
-        if (std::ranges::count(indices, each.index) > 0) throw_error({"placed: gpu(", each.index, ") is named twice"});
+        if (std::ranges::count(indices, each.index) > 0) throw_error({"placed: gpu(", each.index, ") is listed twice"});
         indices.push_back(each.index);
       } else {
         options = each;

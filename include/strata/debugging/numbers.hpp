@@ -116,7 +116,7 @@ class numbers {
     extents_.assign(extents);
     std::size_t product = 1;
     for (const std::size_t each : extents) product *= each;
-    if (product != size_) throw_error({"numbers: ", size_, " of them are not of shape ", shape_text()});
+    if (product != size_) throw_error({"numbers: ", size_, " numbers do not have shape ", shape_text()});
   }
 
   bool is_single() const { return !first_; }

@@ -142,7 +142,7 @@ struct parameter_server {
          .tables = tables_of<Program>()});
     parameter_snapshots snapshots(options.snapshots, members.task().index, program);
     snapshots.hold();
-    if (snapshots.restore(store)) std::clog << detail::text_of({to_string(members.task()), " goes on from its snapshot\n"});
+    if (snapshots.restore(store)) std::clog << detail::text_of({to_string(members.task()), " continues from its snapshot\n"});
     const parameter_service service(address_of(members, members.task().index), to_string(members.task()), members.run_id(),
                                     agreement, store, options.control, members.generation());
     serve_until_over(store, workers[0], options.start_timeout, std::move(snapshots));

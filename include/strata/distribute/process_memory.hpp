@@ -127,12 +127,12 @@ inline constexpr reason process_memory_is_that_of_a_program_such_as_the_program_
 inline constexpr reason the_memory_of_a_place_is_asked_for_with_its_number_process_memory_of_sizes_and_place{
     "a process of a divided network has a place: process_memory_of<Program, Strategy>(sizes, place)"};
 inline constexpr reason the_processes_of_zero_need_equally_much_process_memory_of_sizes_only{
-    "the processes of zero need equally much: process_memory_of<Program, zero<2>>(sizes)"};
+    "the processes of zero need the same memory: process_memory_of<Program, zero<2>>(sizes)"};
 inline constexpr reason the_ranks_that_divide_layers_need_equally_much_process_memory_of_sizes_only{
-    "the ranks that divide layers need equally much: process_memory_of<Program, Strategy>(sizes)"};
+    "the ranks that divide layers need the same memory: process_memory_of<Program, Strategy>(sizes)"};
 inline constexpr reason process_memory_is_known_of_zero_and_of_strategies_over_processes_such_as_multi_worker_pipeline{
-    "the memory of a process is known with zero<0> to zero<3>, and of strategies over processes that divide a network, such as "
-    "multi_worker_pipeline, multi_worker_tensor_parallel, multi_worker_mesh and placed_among"};
+    "the memory of a process can be computed with zero<0> to zero<3>, and for strategies over processes that divide a network, "
+    "such as multi_worker_pipeline, multi_worker_tensor_parallel, multi_worker_mesh and placed_among"};
 }  // namespace reasons
 
 namespace detail {

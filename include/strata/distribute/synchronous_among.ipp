@@ -5,7 +5,7 @@ namespace strata {
 
 namespace reasons {
 inline constexpr reason synchronous_among_takes_a_communicator_compute_options_communication_options_and_zero_in_this_order{
-    "braces stand for options: synchronous_among{processes, {}, {}, zero<1>{}}"};
+    "empty braces are default options: synchronous_among{processes, {}, {}, zero<1>{}}"};
 }  // namespace reasons
 
 template <class Given, class Why, class Backend, class Sharding>

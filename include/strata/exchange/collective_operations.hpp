@@ -168,7 +168,8 @@ class collective_operations {
   void together([[maybe_unused]] std::span<std::byte> result, Operation&& operation) {
     if constexpr (may_be_elastic) {
       if (is_elastic()) {
-        if (is_late()) throw_error("the training is under way: a worker that joins late has to call fit before anything else");
+        if (is_late())
+          throw_error("the training has already begun: a worker that joins late has to call fit before anything else");
         for (;;) {
           bool is_behind = false;
           STRATA_TRY {
@@ -244,7 +245,7 @@ class collective_operations {
     } else if (lacks(rank)) {
       processes_.receive(memory, 0, piece.size(), from);
     }
-    processes_.wait("what the others know");
+    processes_.wait("the state of the others");
     if (rank != from && lacks(rank)) std::copy_n(memory.data(), piece.size(), piece.data());
   }
 
@@ -299,7 +300,7 @@ class collective_operations {
     constexpr double nothing_yet = -1;
     std::vector<double> completed(votes_.size(), is_late() ? nothing_yet : progress_.completed);
     begin_votes(completed);
-    processes_.wait("where the others are");
+    processes_.wait("the progress of the others");
     finish_votes(completed);
     const auto most = std::ranges::max_element(completed);
     const auto lacks = [&](int rank) {

@@ -67,7 +67,7 @@ class event_file {
   explicit event_file(const std::filesystem::path& folder) {
     std::error_code failure;
     std::filesystem::create_directories(folder, failure);
-    if (failure) throw_error({"cannot make the folder ", folder.string(), ": ", failure.message()});
+    if (failure) throw_error({"cannot create the folder ", folder.string(), ": ", failure.message()});
     static std::atomic<int> made = 0;
     path_ = folder / detail::formatted("events.out.tfevents.%010ld.%s.%ld.%d.v2", long(time_of_day()),
                                        io::os::host_name().c_str(), io::os::process_id(), made++);

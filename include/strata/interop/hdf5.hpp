@@ -99,7 +99,7 @@ class hdf5_file {
     const std::optional<detail::hdf5_handle> found = find(path);
     if (!found) fail(path, "missing");
     const array about = describe(found->id(), path);
-    if (!about.is_float && !about.is_whole) fail(path, "holds no numbers");
+    if (!about.is_float && !about.is_whole) fail(path, "has no numbers");
     if (about.count() != out.size()) fail(path, detail::text_of({"has ", about.count(), " elements, not ", out.size()}));
     if (H5Dread(found->id(), detail::hdf5_type<T>(), H5S_ALL, H5S_ALL, H5P_DEFAULT, out.data()) < 0) fail(path, "damaged");
   }
@@ -114,7 +114,7 @@ class hdf5_file {
     const detail::hdf5_call call;
     const std::optional<detail::hdf5_handle> owner = find(path);
     if (!owner || H5Aexists(owner->id(), attribute) <= 0) return {};
-    const auto damaged = [&] { fail(path, detail::text_of({"its attribute ", attribute, " is damaged, or no text"})); };
+    const auto damaged = [&] { fail(path, detail::text_of({"its attribute ", attribute, " is damaged, or not text"})); };
     const detail::hdf5_handle opened(H5Aopen(owner->id(), attribute, H5P_DEFAULT), H5Aclose);
     const detail::hdf5_handle space(opened ? H5Aget_space(opened.id()) : -1, H5Sclose);
     const detail::hdf5_handle type(opened ? H5Aget_type(opened.id()) : -1, H5Tclose);
@@ -127,7 +127,7 @@ class hdf5_file {
     const std::uint64_t together =
         of_any_length ? bytes_of_texts(opened.id(), type.id(), std::size_t(count)) : H5Tget_size(type.id()) * std::size_t(count);
     if (together > bytes_)  // the file may refer to a text many times
-      fail(path, detail::text_of({"its attribute ", attribute, " names ", together, " bytes of texts in a file of ", bytes_}));
+      fail(path, detail::text_of({"its attribute ", attribute, " has ", together, " bytes of text in a file of ", bytes_}));
     if (of_any_length) {
       std::vector<char*> read(std::size_t(count), nullptr);
       const detail::hdf5_handle memory = detail::hdf5_text_type();
@@ -233,7 +233,7 @@ class hdf5_file {
       std::size_t count = 0;
       const H5Z_filter_t filter = H5Pget_filter2(creation.id(), unsigned(k), &flags, &count, nullptr, 0, nullptr, &settings);
       if (filter != H5Z_FILTER_DEFLATE && filter != H5Z_FILTER_SHUFFLE && filter != H5Z_FILTER_FLETCHER32)
-        fail(path, detail::text_of({"it is packed by filter ", int(filter), ", which is not read"}));
+        fail(path, detail::text_of({"it is compressed by filter ", int(filter), ", which is not supported"}));
     }
     if (layout == H5D_CHUNKED) {  // a chunk is unpacked as a whole, so a large one of a small array is an attack
       std::vector<hsize_t> chunk(std::size_t(rank) + 1);

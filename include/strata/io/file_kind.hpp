@@ -17,7 +17,7 @@ namespace strata::io {
 inline void refuse_lfs_pointer(const std::filesystem::path& path, std::span<const std::byte> first) {
   constexpr std::string_view begin = "version https://git-lfs.github.com/spec/v1";
   if (first.size() >= begin.size() && std::memcmp(first.data(), begin.data(), begin.size()) == 0)
-    throw_error({path.string(), ": a Git LFS pointer in the place of the file, which `git lfs pull` fetches"});
+    throw_error({path.string(), ": a Git LFS pointer instead of the file, which `git lfs pull` fetches"});
 }
 /// The overload for an open file; a file that cannot be read is left to the next read, which reports it.
 inline void refuse_lfs_pointer(const std::filesystem::path& path, const file_descriptor& file) {

@@ -29,7 +29,7 @@ inline file_descriptor open_regular(const std::filesystem::path& path, std::stri
   if (status.type == os::file_type::folder) fail_on_file(what, path, EISDIR);
   if (status.type != os::file_type::regular) refuse("not a regular file");
   if ((flags & os::no_link) != 0 && status.names > 1 && !status.is_of_this_user)
-    refuse("it is a second name of a file of another user: remove it");
+    refuse("it is a hard link to a file of another user: remove it");
   return file;
 }
 }  // namespace detail
@@ -92,7 +92,7 @@ inline std::string secret_content_of(const std::filesystem::path& path,
   const int is_open = os::is_open_to_others(file.number());
   if (is_open < 0) fail_on_file("read", path, errno);
   if (is_open > 0)
-    throw_error({path.string(), " is open to other users, which a secret must not be: chmod 600 ", path.string(),
+    throw_error({path.string(), " can be accessed by other users, which is not allowed for a secret: chmod 600 ", path.string(),
                  ", or for a Secret of Kubernetes defaultMode: 0400"});
   std::string text;
   read_content(file, path, text, most);

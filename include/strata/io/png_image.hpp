@@ -54,7 +54,7 @@ inline std::string png_image(std::span<const std::uint8_t> pixels, std::uint32_t
   if (channels != 1 && channels != 3 && channels != 4) throw_error({"an image has 1, 3 or 4 channels, not ", channels});
   const std::size_t row = std::size_t{width} * static_cast<std::size_t>(channels);
   if (height == 0 || width == 0 || pixels.size() != height * row)
-    throw_error({"an image of ", height, " x ", width, " x ", channels, " has not ", pixels.size(), " values"});
+    throw_error({"an image of ", height, " x ", width, " x ", channels, " does not have ", pixels.size(), " values"});
 
   std::string rows;  // each begins with its filter: none
   rows.reserve(height * (row + 1));

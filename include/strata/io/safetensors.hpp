@@ -151,7 +151,7 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
       };
       std::uint64_t bytes = 0;
       if (t->type == dtype::unknown) refuse("has an unknown dtype");
-      if (!names.insert(t->name).second) refuse("comes twice, or has a name that the format keeps for itself");
+      if (!names.insert(t->name).second) refuse("occurs twice, or has a name that the format reserves");
       if (!detail::count_bytes(t->extents, t->type, bytes) || bytes != t->bytes.size())
         refuse(detail::text_of(
             {"has ", t->bytes.size(), " bytes, which are not ", detail::shape_text(t->extents), " of ", name_of(t->type)}));
@@ -280,14 +280,14 @@ class safetensors_file {
     const auto read = [&](int depth, json::parse_event_t event, json& parsed) {
       if (event == json::parse_event_t::object_start && depth < 2) names[depth].clear();
       if (event == json::parse_event_t::object_start ? depth >= 2 : event == json::parse_event_t::array_start && depth != 2)
-        fail("the header is nested otherwise than that of a safetensors file");
+        fail("the header is not nested like that of a safetensors file");
       if (event == json::parse_event_t::key) {
         if (!names[depth - 1].insert(parsed.get<std::string>()).second)
           fail(detail::text_of({"the header has ", detail::quoted(parsed.get<std::string>()), " twice"}));
         if (depth == 1) name = parsed.get<std::string>();
       }
       if (event == json::parse_event_t::value && depth == 1)
-        fail(detail::text_of({"tensor ", detail::quoted(name), " is described by something that is no object"}));
+        fail(detail::text_of({"tensor ", detail::quoted(name), " is not described by an object"}));
       if (event != json::parse_event_t::object_end || depth != 1) return true;
       if (name == "__metadata__")
         read_metadata(parsed);
@@ -295,7 +295,7 @@ class safetensors_file {
         entries_.push_back(read_entry(name, parsed, begin));
       return false;
     };
-    if (json::parse(text, read, false).is_discarded()) fail("the header is no JSON");
+    if (json::parse(text, read, false).is_discarded()) fail("the header is not JSON");
     std::ranges::sort(entries_, {}, &entry::name);
 
     // The data must be used up, each byte once.
@@ -306,7 +306,7 @@ class safetensors_file {
     for (const entry* e : by_offset) {
       if (e->offset != used)
         fail(detail::text_of({"tensor ", detail::quoted(e->name), " begins at byte ", e->offset - begin, " of the data, but ",
-                              e->offset < used ? "overlaps another one, which ends at " : "nothing lies before it from ",
+                              e->offset < used ? "overlaps another one, which ends at " : "there is a gap before it, from byte ",
                               used - begin}));
       used += e->bytes;
     }
@@ -315,7 +315,7 @@ class safetensors_file {
 
   void read_metadata(const nlohmann::json& description) {
     for (const auto& [key, value] : description.items()) {
-      if (!value.is_string()) fail(detail::text_of({"the metadata ", detail::quoted(key), " is no text"}));
+      if (!value.is_string()) fail(detail::text_of({"the metadata ", detail::quoted(key), " is not text"}));
       metadata_[key] = value.get<std::string>();
     }
   }
@@ -324,14 +324,14 @@ class safetensors_file {
     const auto refuse = [&](const std::string& why) { fail(detail::text_of({"tensor ", detail::quoted(name), ": ", why})); };
     const auto member = [&](const char* key, bool of_right_kind) {
       if (!description.contains(key) || !of_right_kind)
-        refuse(detail::text_of({"its '", key, "' is missing, or of the wrong kind"}));
+        refuse(detail::text_of({"its '", key, "' is missing, or has the wrong type"}));
     };
     const auto numbers = [&](const char* key) {
       member(key, description.contains(key) && description[key].is_array());
       tensor_extents out;
       for (const nlohmann::json& n : description[key]) {
         if (!n.is_number_unsigned())
-          refuse(detail::text_of({"its '", key, "' holds ", n.dump(-1, ' ', true), ", which is no whole number from 0"}));
+          refuse(detail::text_of({"its '", key, "' has ", n.dump(-1, ' ', true), ", which is not a whole number from 0"}));
         out.push_back(n.get<std::uint64_t>());
       }
       return out;
@@ -346,7 +346,7 @@ class safetensors_file {
     const tensor_extents at = numbers("data_offsets");
     if (at.size() != 2 || at[0] > at[1] || at[1] > size_ - begin)
       refuse(detail::text_of(
-          {"its data_offsets ", detail::shape_text(at), " do not lie within the ", size_ - begin, " bytes of data"}));
+          {"its data_offsets ", detail::shape_text(at), " are not within the ", size_ - begin, " bytes of data"}));
     e.offset = begin + at[0];
     e.bytes = at[1] - at[0];
     if (e.type == dtype::unknown) return e;

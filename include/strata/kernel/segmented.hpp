@@ -13,7 +13,8 @@ concept bounds_activations = requires { Backend::most_bytes; };
 /// activations of all samples of a leaf are kept. The bits are those of an uncut plan. zero<2> and zero<3> use it.
 template <class Backend, long LeastElements = 1L << 18>
 struct segmented {
-  static_assert(!bounds_activations<Backend>, "zero<2> and zero<3> keep all activations, so fits_in does not go with them");
+  static_assert(!bounds_activations<Backend>,
+                "zero<2> and zero<3> keep all activations, so fits_in cannot be combined with them");
   static constexpr auto name = Backend::name;
   static constexpr long least_elements = LeastElements;
   using whole = Backend;

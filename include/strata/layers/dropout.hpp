@@ -9,7 +9,7 @@ namespace strata {
 
 namespace reasons {
 inline constexpr reason dropout_rate_must_be_below_1{
-    "the rate of dropout must be at least 0 and below 1: it is the share that is dropped"};
+    "the rate of dropout must be at least 0 and below 1: it is the fraction that is dropped"};
 }  // namespace reasons
 
 /// In training, sets a share Rate of the elements to 0 and multiplies the others by 1 / (1 - Rate); in inference, the identity.

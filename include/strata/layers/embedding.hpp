@@ -11,7 +11,7 @@ namespace reasons {
 inline constexpr reason embedding_needs_at_least_one_row_and_one_column{
     "embedding<Vocabulary, Width> needs at least one row and one column"};
 inline constexpr reason embedding_has_at_most_2_to_the_24_rows{
-    "embedding has at most 16777216 (2^24) rows: float does not hold all larger numbers"};
+    "embedding has at most 16777216 (2^24) rows: float cannot represent all larger numbers"};
 inline constexpr reason embedding_is_too_large{"the table of embedding must have fewer than 2147483632 numbers"};
 inline constexpr reason embedding_takes_one_to_three_extents{"embedding takes one to three extents, since it adds one"};
 }  // namespace reasons

@@ -49,7 +49,7 @@ concept metric_option = requires(Settings& s) { Option::configure(s); };
 template <class Settings, class... Options>
 struct metric_options {
   static constexpr bool knows_options = (metric_option<Options, Settings> && ...);
-  static_assert(knows_options, "the metric does not know one of its options");
+  static_assert(knows_options, "the metric does not support one of its options");
   static constexpr Settings settings = [] {
     Settings s;
     (

@@ -77,7 +77,7 @@ inline std::vector<socket_address> addresses_of(const endpoint& where, int flags
     }
     std::unique_lock lock(asked->mutex);
     if (!asked->is_over.wait_until(lock, deadline, [&] { return asked->has_answer; }))
-      throw unknown_host(text_of({"the name servers do not say in time which address '", where.host, "' has"}));
+      throw unknown_host(text_of({"the name servers did not resolve '", where.host, "' in time"}));
   }
   if (asked->code != 0) throw unknown_host(text_of({'\'', where.host, "' is not an address: ", ::gai_strerror(asked->code)}));
   return asked->found;

@@ -53,7 +53,7 @@ inline endpoint parse_endpoint(std::string_view text) {
     port = text.substr(colon + 1);
   }
   if (host.size() > longest_host)
-    throw_error({"an address names a host of ", host.size(), " characters, more than ", longest_host});
+    throw_error({"the host of an address has ", host.size(), " characters; the limit is ", longest_host});
   if (host.empty()) refuse("has no host in front of the port");
   if (port.empty()) refuse("has no port after the colon");
 

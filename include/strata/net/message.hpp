@@ -128,7 +128,7 @@ void read(pbf_reader& from, T& value, std::size_t most) {
         const protozero::data_view bytes = from.get_view();
         const std::size_t before = value.size(), count = bytes.size() / sizeof(element);
         if (bytes.size() % sizeof(element) != 0)
-          refuse(tag, strata::detail::text_of({"holds ", bytes.size(), " bytes, which is no multiple of ", sizeof(element)}));
+          refuse(tag, strata::detail::text_of({"holds ", bytes.size(), " bytes, which is not a multiple of ", sizeof(element)}));
         check_size(tag, before + count, most, " elements");
         value.resize(before + count);
         if (count > 0) std::memcpy(value.data() + before, bytes.data(), bytes.size());

@@ -79,7 +79,7 @@ class tls_identity {
   explicit tls_identity(const pem_files& files) {
     prepare();
     SSL_CTX* const c = context();
-    const auto refuse = [](const std::string& file) { throw_error({file, " is of no use for TLS: ", reason_of_openssl()}); };
+    const auto refuse = [](const std::string& file) { throw_error({file, " cannot be used for TLS: ", reason_of_openssl()}); };
     if (::SSL_CTX_load_verify_file(c, files.authority.c_str()) != 1) refuse(files.authority);
     if (::SSL_CTX_use_certificate_chain_file(c, files.certificate.c_str()) != 1) refuse(files.certificate);
     if (::SSL_CTX_use_PrivateKey_file(c, files.key.c_str(), SSL_FILETYPE_PEM) != 1) refuse(files.key);
@@ -181,7 +181,7 @@ class tls_stream final : public secure_stream {
   stream_progress greet() override {
     const stream_progress p = judged(::SSL_do_handshake(ssl_.get()), 0);
     if (p.waits_for != 0 || p.is_broken || p.is_closed || !identity_.has_key() || ::SSL_session_reused(ssl_.get()) == 1) return p;
-    return broken("the other side has not shown the key");
+    return broken("the other side has not proved that it has the key");
   }
   /// Must be called until nothing is waited for: then the other side has sent something, which `read` returns.
   stream_progress await_first() {

@@ -45,7 +45,7 @@ inline std::optional<training_secret> secret_of_environment() {
       throw_error({secret_file_variable, ": ", e.what()});
     }
   if (of_text && of_file && lower_case(of_text->digits()) != lower_case(of_file->digits()))
-    throw_error({secret_variable, " is another secret than that in the file of ", secret_file_variable, ": unset one of them"});
+    throw_error({secret_variable, " differs from the secret in the file of ", secret_file_variable, ": unset one of them"});
   return of_text ? of_text : of_file;
 }
 }  // namespace detail

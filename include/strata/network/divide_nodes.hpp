@@ -15,13 +15,13 @@ inline constexpr reason only_dense_conv2d_without_groups_and_embedding_can_be_di
     "only dense layers, conv2d without groups and embedding can be divided"};
 inline constexpr reason only_dense_and_embedding_can_be_divided_by_rows{"only dense layers and embedding can be divided by_rows"};
 inline constexpr reason by_columns_the_number_of_ranks_divides_the_units_filters_or_width{
-    "by_columns, the number of ranks divides the units, filters or width of the layer"};
+    "with by_columns, the number of ranks must divide the units, filters or width of the layer"};
 inline constexpr reason by_rows_the_number_of_ranks_divides_the_number_of_inputs{
-    "by_rows, the number of ranks divides the number of inputs of the layer"};
+    "with by_rows, the number of ranks must divide the number of inputs of the layer"};
 inline constexpr reason by_classes_divides_the_dense_layer_that_ends_a_network_alone_or_with_softmax{
     "by_classes divides the dense layer that ends a network, alone or with softmax"};
 inline constexpr reason by_classes_the_number_of_ranks_divides_the_number_of_classes{
-    "by_classes, the number of ranks divides the number of classes"};
+    "with by_classes, the number of ranks must divide the number of classes"};
 }  // namespace reasons
 
 namespace detail {

@@ -36,13 +36,13 @@ inline constexpr reason a_node_is_a_struct_with_a_name{"a node is a struct with 
 inline constexpr reason an_input_of_a_graph_is_a_struct_with_a_name{
     "an input of a graph is a struct with a name: struct image : input<28, 28, 1> {};"};
 inline constexpr reason in_a_row_of_layers_a_node_stands_first{
-    "in a row of layers a node stands first: what is before it would lead nowhere"};
+    "a node must be first in a row of layers: the layers before it would have no reader"};
 inline constexpr reason a_node_cannot_need_itself{"a node cannot need itself"};
 inline constexpr reason a_graph_ends_in_nodes{"a graph lists its outputs, which are nodes: graph<kind, box>"};
 inline constexpr reason a_graph_names_each_output_once{"a graph names each output once"};
 inline constexpr reason a_graph_has_at_most_8_inputs_and_8_outputs{"a graph has at most 8 inputs and 8 outputs"};
 inline constexpr reason nodes_and_named_inputs_belong_to_a_graph{
-    "a node, or an input with a name, is a part of a graph and no item of a sequential"};
+    "a node, or an input with a name, belongs in a graph, not in a sequential"};
 inline constexpr reason repeated_takes_a_number_from_1_on_and_layers{
     "repeated takes a number of times, at least 1, and layers: repeated<12, dense<64, relu>>"};
 }  // namespace reasons

@@ -103,7 +103,7 @@ static_assert(max_inputs == 8, "the next reason has this number");
 namespace reasons {
 inline constexpr reason a_join_takes_at_most_8_branches{"a join takes at most 8 branches: nest joins"};
 inline constexpr reason embedding_takes_the_row_indices_of_the_batch{
-    "embedding takes the row indices of the batch: only flatten, reshape and one columns may stand between it and input"};
+    "embedding takes the row indices of the batch: only flatten, reshape and one columns may be between it and input"};
 }  // namespace reasons
 
 namespace detail {

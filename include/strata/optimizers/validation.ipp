@@ -14,7 +14,8 @@ STRATA_FUNCTION void check_at_least_0(const char* who, const char* what, double 
 
 STRATA_FUNCTION void check_positive(const char* who, const char* what, double value) {
   if (!(value > 0 && std::isfinite(value))) refuse(who, what, value, "greater than 0 and finite");
-  if (!is_positive_float(value)) refuse(who, what, value, "from 1.2e-38 to 3.4e+38, so that it is no 0 and finite as float");
+  if (!is_positive_float(value))
+    refuse(who, what, value, "from 1.2e-38 to 3.4e+38, so that it is neither 0 nor infinite as float");
 }
 
 STRATA_FUNCTION void check_below_1(const char* who, const char* what, double value) {

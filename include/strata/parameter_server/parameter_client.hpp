@@ -202,16 +202,17 @@ class parameter_client {
     };
     for (std::size_t k = 1; k < versions.size(); ++k)
       if (versions[k] != versions[0])
-        throw_error({shard(k), ", but ", shard(0),
-                     ": a synchronous training cannot go on from snapshots of different steps. Delete those of all servers and "
-                     "train anew, or from weights that the program has saved"});
+        throw_error(
+            {shard(k), ", but ", shard(0),
+             ": a synchronous training cannot continue from snapshots of different steps. Delete those of all servers and "
+             "train again, or from weights that the program has saved"});
     if (versions[0] == 0 && step > 0)
       throw_error({shard(0), ", but this worker is at step ", step,
-                   ": the servers begin anew, without snapshots of that step. Start all workers at step 0, without "
+                   ": the servers start without snapshots of that step. Start all workers at step 0, without "
                    "executor().set_step; the chief may load weights that it has saved"});
     if (versions[0] != step)
       throw_error({shard(0), ", but this worker is at step ", step,
-                   ": a synchronous training goes on from the step of its servers. Resume all workers at that step, with "
+                   ": a synchronous training continues from the step of its servers. Resume all workers at that step, with "
                    "executor().set_step and initial_epoch, or delete the snapshots of all servers"});
   }
 
@@ -333,7 +334,7 @@ class parameter_client {
         }
         std::clog << detail::text_of(
             {name_of(c), " was restarted without a snapshot: shard ", c.shard,
-             " goes on with the weights of this process and a new optimizer, whose updates count from 0\n"});
+             " continues with the weights of this process and a new optimizer, whose updates count from 0\n"});
         for_shards(
             std::span(&c.shard, 1), methods::assign, [&](std::size_t k) { return assignment(k, weights, true); },
             [](std::size_t, const detail::weights_answer&, wire::envelope&) {}, nullptr);

@@ -135,7 +135,7 @@ class shard_contents {
   std::string what_is_wrong(std::span<const std::uint32_t> rows) const {
     for (std::size_t i = 0; i < rows.size(); ++i) {
       if (i > 0 && rows[i] <= rows[i - 1])
-        return detail::text_of({"row ", rows[i], " after row ", rows[i - 1], ": rows are named in ascending order, each once"});
+        return detail::text_of({"row ", rows[i], " after row ", rows[i - 1], ": rows must be in ascending order, each once"});
       const auto has = [&](const part& p) { return rows[i] >= p.begin_row() && rows[i] < p.end_row(); };
       if (std::ranges::none_of(parts_, has)) return detail::text_of({"the shard has no part of row ", rows[i]});
     }

@@ -273,12 +273,13 @@ void serve_until_over(parameter_store<T, Optimizer>& parameters, const std::stri
       if (saving.valid()) saving.wait();
       if (parameters.chief_has_left()) return snapshots.remove();
       const std::string trouble = parameters.trouble_of(0);
-      throw communication_error(detail::text_of({"all workers are gone, but ", chief, " has not said that the training is over",
-                                                 trouble.empty() ? "" : "; ", trouble}));
+      throw communication_error(
+          detail::text_of({"all workers are gone, but ", chief, " has not reported that the training is over",
+                           trouble.empty() ? "" : "; ", trouble}));
     }
     if (!parameters.has_had_members() && std::chrono::steady_clock::now() - began > start_timeout)
       throw communication_error(detail::text_of(
-          {"no worker has come within ", std::chrono::duration_cast<std::chrono::seconds>(start_timeout).count(), " s"}));
+          {"no worker has registered within ", std::chrono::duration_cast<std::chrono::seconds>(start_timeout).count(), " s"}));
   }
 }
 

@@ -60,7 +60,7 @@ inline int wanted_shards(long bytes, const partitioner& how, int servers) {
   if (servers < 1) throw_error("parameter_server: the cluster has no ps, so no process would keep the parameters");
   if (bytes < 1) throw_error("parameter_server: the network has no trained parameters, so the servers would keep nothing");
   const int wanted = how(bytes);
-  if (wanted < 1) throw_error({"parameter_server: the partitioner wants ", wanted, " shards; it needs at least one"});
+  if (wanted < 1) throw_error({"parameter_server: the partitioner returned ", wanted, " shards; at least one is needed"});
   return wanted;
 }
 

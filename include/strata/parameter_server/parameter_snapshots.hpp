@@ -125,7 +125,7 @@ class parameter_snapshots {
     detail::section_reader read(file);
     const std::string_view program = read();
     if (program != detail::text_of({format, program_}))
-      throw_error({file.string(), " is of another training: it says '", program.substr(program.find('\n') + 1),
+      throw_error({file.string(), " belongs to another training: it has '", program.substr(program.find('\n') + 1),
                    "', this process '", program_, "'"});
     try {
       if (detail::restore_snapshot(store, read)) {
@@ -135,7 +135,7 @@ class parameter_snapshots {
     } catch (const wire::malformed_message& e) {
       throw_error({file.string(), ": ", e.what()});
     }
-    throw_error({file.string(), " is of another training: its shards are others"});
+    throw_error({file.string(), " belongs to another training: its shards are different"});
   }
 
   /// True if there are changes to save, and it is time.
@@ -167,7 +167,7 @@ class parameter_snapshots {
       saved_changes_ = changes, saved_over_ = over;
     } catch (const std::exception& e) {
       failed_until_ = now + options_.every;
-      std::clog << detail::text_of({"no snapshot of the parameters is saved: ", e.what(), '\n'});
+      std::clog << detail::text_of({"the snapshot of the parameters could not be saved: ", e.what(), '\n'});
       files_.remove_unfinished();
     }
   }

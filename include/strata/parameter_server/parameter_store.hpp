@@ -358,9 +358,7 @@ class parameter_store {
     return refuse(refusal::invalid, detail::text_of({"the gradient of ", waiting_rules_.name_of(worker, roster_), " for shard ",
                                                      number, " in step ", step, " has nan or infinity, and is not applied"}));
   }
-  static std::string lost_weights(std::uint32_t number) {
-    return detail::text_of({"shard ", number, " has no weights any more"});
-  }
+  static std::string lost_weights(std::uint32_t number) { return detail::text_of({"shard ", number, " no longer has weights"}); }
   answer fenced(int worker) const {
     const bool is_known = worker >= 0 && std::size_t(worker) < workers();
     return refuse(refusal::fenced,

@@ -45,10 +45,10 @@ namespace reasons {
 inline constexpr reason batch_norm_needs_the_activations_of_all_samples_at_once_use_layer_norm_or_no_budget{
     "batch_norm needs the activations of all samples at once: use layer_norm, or train without a budget"};
 inline constexpr reason a_GPU_computes_all_samples_of_a_batch_at_once_take_smaller_batches{
-    "fits_in bounds what a thread of the CPU computes together, but a GPU computes all samples of a batch at once: take smaller "
+    "fits_in limits what a thread of the CPU computes at once, but a GPU computes all samples of a batch at once: take smaller "
     "batches, and one_device{gpu(0)}"};
 inline constexpr reason so_much_is_needed_for_one_sample_even_if_all_that_can_be_is_computed_again{
-    "so much is needed for one sample, even if all that can be is computed again"};
+    "one sample needs this much, even if everything possible is computed again"};
 }  // namespace reasons
 
 namespace detail {

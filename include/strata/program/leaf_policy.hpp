@@ -28,7 +28,7 @@ void refuse_negative(const Options& how) {
 template <class Program>
 constexpr leaf_policy leaf_policy_of(int leaves, int processes) {
   if (leaves < 0 || leaves > max_leaves)
-    throw_error({"the option leaves is ", leaves, ", but a batch has 1 to ", max_leaves, " of them (0: as its size says)"});
+    throw_error({"the option leaves is ", leaves, ", but a batch has 1 to ", max_leaves, " of them (0: by its size)"});
   if (processes > max_leaves)
     throw_error({processes, " processes cannot share the leaves of a batch: there are at most ", max_leaves});
   return {leaves, int(std::bit_ceil(unsigned(processes))), reuses_weights<whole_network_of<typename Program::network>>};

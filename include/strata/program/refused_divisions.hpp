@@ -17,14 +17,14 @@ namespace strata::detail {
 /// Throws strata::error. here, there: the samples of the batches of this process and of another one.
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_other_batch(long here, std::size_t process, long there) {
   throw_error(
-      {"the processes do not read the same batches: here is one of ", here, " samples, in process ", process, " one of ", there});
+      {"the processes do not read the same batches: one of ", here, " samples here, one of ", there, " in process ", process});
 }
 
 /// Throws strata::error. here: the samples of the batch of this process. computed: those that all processes together have
 /// computed.
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_other_batches(long here, long computed) {
-  throw_error({"the processes do not read the same batches: here is one of ", here,
-               " samples, of which all together have computed ", computed});
+  throw_error({"the processes do not read the same batches: one of ", here,
+               " samples here, of which all processes together have computed ", computed});
 }
 
 }  // namespace strata::detail

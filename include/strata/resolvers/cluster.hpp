@@ -152,7 +152,7 @@ class cluster {
   void check_members() const {
     if (size() == 0) throw_error("the cluster has neither a chief nor a worker, so no process would train");
     for (const role r : {role::chief, role::evaluator}) {
-      if (count(r) > 1) throw_error(detail::formatted("the cluster has %d %ss, but may have one", count(r), name_of(r)));
+      if (count(r) > 1) throw_error(detail::formatted("the cluster has %d %ss, but may have only one", count(r), name_of(r)));
     }
   }
 

@@ -70,7 +70,7 @@ struct tf_config {
       refuse_misspelt_keys(config);
       spec.worker.emplace_back();
       if (config.contains("task") && task_of(config["task"]) != cluster_task{})
-        throw_error({"'task' says ", to_string(task_of(config["task"])), ", but there is no 'cluster'"});
+        throw_error({"'task' is ", to_string(task_of(config["task"])), ", but there is no 'cluster'"});
       return spec;
     }
     const json& members = config["cluster"];
@@ -104,7 +104,7 @@ struct tf_config {
     cluster_spec::addresses addresses;
     for (const json& entry : list) {
       const std::string which = detail::text_of({name, ' ', addresses.size()});
-      if (!entry.is_string()) throw_error({which, " is ", shown(entry), R"(, not a text such as "host:port")"});
+      if (!entry.is_string()) throw_error({which, " is ", shown(entry), R"(, not a string such as "host:port")"});
       try {
         addresses.emplace_back(parse_endpoint(entry.get<std::string>()));
       } catch (const error& e) {
@@ -117,7 +117,8 @@ struct tf_config {
   static cluster_task task_of(const json& task) {
     if (!task.is_object()) throw_error({"'task' is ", shown(task), R"(, not an object such as {"type": "worker", "index": 0})"});
     if (!task.contains("type")) throw_error("'task' has no 'type': chief, worker, ps or evaluator");
-    if (!task["type"].is_string()) throw_error({"'type' of 'task' is ", shown(task["type"]), ", not a text such as \"worker\""});
+    if (!task["type"].is_string())
+      throw_error({"'type' of 'task' is ", shown(task["type"]), ", not a string such as \"worker\""});
     if (!task.contains("index")) throw_error("'task' has no 'index'");
     return {role_of(task["type"].get<std::string>(), "'type' of 'task'"), index_of(task["index"])};
   }

@@ -25,7 +25,7 @@ inline std::string attribute_of_machine(const std::string& name, const endpoint&
   constexpr std::size_t most = 1 << 20;  // bytes of an answer: more than the addresses of the largest slice
   const steady_time deadline = std::chrono::steady_clock::now() + timeout;
   const auto refuse = [&](const std::string& why) {
-    throw_error({"the metadata server at ", to_string(server), ' ', why, " when it is asked for ", name});
+    throw_error({"the metadata server at ", to_string(server), ' ', why, " when asked for ", name});
   };
   const auto wait = [&](int socket, short events) {
     if (!wait_for_socket(socket, events, deadline)) refuse(text_of({"does not answer within ", timeout.count(), " ms"}));
@@ -58,7 +58,7 @@ inline std::string attribute_of_machine(const std::string& name, const endpoint&
   const std::size_t head = answer.find("\r\n\r\n");
   const std::string status = answer.substr(0, answer.find("\r\n")).substr(0, 60);
   if (head == answer.npos || !status.starts_with("HTTP/1.")) refuse("does not speak HTTP");
-  if (status.size() < 12 || status.substr(8, 4) != " 200") refuse(text_of({"says '", status, "'"}));
+  if (status.size() < 12 || status.substr(8, 4) != " 200") refuse(text_of({"returns '", status, "'"}));
   const std::string body = answer.substr(head + 4);
   const std::string fields = lower_case(answer.substr(0, head)), length = "\r\ncontent-length:";
   if (const std::size_t at = fields.find(length); at != fields.npos) {

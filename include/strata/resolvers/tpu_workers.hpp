@@ -15,7 +15,7 @@ inline std::vector<std::string> hosts_of_slice(const variables& environment) {
   const std::string all = environment.text("TPU_WORKER_HOSTNAMES").value_or("");
   for (std::string_view rest = all; !all.empty();) {
     const std::string_view host = rest.substr(0, rest.find(','));
-    if (host.find_first_not_of(' ') == host.npos) throw_error({"TPU_WORKER_HOSTNAMES is '", all, "', where a name is empty"});
+    if (host.find_first_not_of(' ') == host.npos) throw_error({"TPU_WORKER_HOSTNAMES is '", all, "', in which a name is empty"});
     hosts.emplace_back(host);
     if (host.size() == rest.size()) break;
     rest.remove_prefix(host.size() + 1);

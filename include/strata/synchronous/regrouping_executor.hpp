@@ -76,7 +76,7 @@ class regrouping_executor : public Division::template printed<Program>,
     if (Division::divides_layers && this->is_elastic() && needs_norms(optimizer()))
       throw_error({Program::optimizer::name,
                    " takes norms of whole parameters while it updates, and several processes have parts of them, so that some "
-                   "could update and others not: take another optimizer, or leave out elastic_options"});
+                   "could update and others not: use another optimizer, or leave out elastic_options"});
     if (this->is_late()) {
       make_parameters();
     } else {
@@ -167,8 +167,7 @@ class regrouping_executor : public Division::template printed<Program>,
         agree({});
       });
     } else {
-      if (!inner_)
-        throw_error("this process waits for others to form a group that has the whole network with it, and predicts nothing");
+      if (!inner_) throw_error("this process is waiting for others to form a group with the whole network, so it cannot predict");
       inner_->predict(batch, out);
     }
   }

@@ -32,11 +32,11 @@ template <class Optimizer, class Why>
 struct optimizer_cannot_be_divided;
 namespace reasons {
 inline constexpr reason it_keeps_means_of_whole_rows_and_columns_which_no_rank_has{
-    "the optimizer keeps means of whole rows and columns, which no rank has: take another one, such as adam or lamb"};
+    "the optimizer keeps means of whole rows and columns, which no rank has: use another one, such as adam or lamb"};
 inline constexpr reason by_classes_the_loss_is_a_categorical_crossentropy_with_from_logits_if_the_network_ends_without_softmax{
-    "by_classes, the loss is a categorical crossentropy, with from_logits if the network ends without softmax"};
+    "with by_classes, the loss must be a categorical crossentropy, with from_logits if the network ends without softmax"};
 inline constexpr reason by_classes_a_metric_has_measure_place_as_accuracy_and_top_k_categorical_accuracy_do{
-    "by_classes, a metric has measure_place, as accuracy and top_k_categorical_accuracy do"};
+    "with by_classes, a metric must have measure_place, as accuracy and top_k_categorical_accuracy do"};
 }  // namespace reasons
 
 namespace detail {

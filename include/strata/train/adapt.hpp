@@ -23,7 +23,7 @@ struct nothing_to_adapt;
 
 namespace reasons {
 inline constexpr reason adapt_needs_a_normalization_after_input{
-    "adapt sets the layers normalization that take the data as they come: put one after input, or after flatten, reshape or "
+    "adapt sets normalization layers that receive the data unchanged: put one after input, or after flatten, reshape or "
     "columns"};
 }  // namespace reasons
 
@@ -140,7 +140,7 @@ template <class Network, class T>
                       " changes nothing, because its mean is 0 and its ",
                       adapts<Network>(l.slots[s].node)
                           ? "variance 1: adapt(data) of the trainer sets both, before fit"
-                          : "variance 1, which adapt sets only where a normalization takes the data as they come: batch_norm<> "
+                          : "variance 1, which adapt sets only if a normalization receives the data unchanged: batch_norm<> "
                             "learns them anywhere"});
   }
   return {};

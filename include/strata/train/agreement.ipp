@@ -29,7 +29,7 @@ STRATA_FUNCTION void refuse_other_plan(const plan_of_fit& first, const plan_of_f
                             text_of({"other samples, another order or other frozen layers, here '", order, "'"})});
   if (first.arithmetic != other.arithmetic)
     differences += text_of({differences.empty() ? ": " : ", ",
-                            text_of({"a build of strata that computes in another way, here '", text_of_arithmetic(), "'"})});
+                            text_of({"a build of strata that computes differently, here '", text_of_arithmetic(), "'"})});
   throw_error({"fit: process ", rank, " does not train as process 0 does", differences});
 }
 

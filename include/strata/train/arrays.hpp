@@ -62,7 +62,7 @@ auto rows_of_array(const char* call, const char* name, const A& a) {
     constexpr std::size_t size{S.size()};
     const std::size_t values = std::ranges::size(a);
     if (values % size != 0)
-      throw_error({call, ": ", name, " holds ", values, " values: not a multiple of ", size, ", and one sample has the shape ",
+      throw_error({call, ": ", name, " has ", values, " values: not a multiple of ", size, ", and one sample has the shape ",
                    shape_text(S)});
     using T = std::ranges::range_value_t<A>;
     return data::array<T, S>(std::shared_ptr<const T>(std::shared_ptr<void>(), std::ranges::data(a)), values / size);

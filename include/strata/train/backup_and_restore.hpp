@@ -146,7 +146,7 @@ struct backup_and_restore {
   void hold_folder() const {
     std::error_code failure;
     std::filesystem::create_directories(folder, failure);
-    if (failure) throw_error({"cannot make the folder ", folder.string(), ": ", failure.message()});
+    if (failure) throw_error({"cannot create the folder ", folder.string(), ": ", failure.message()});
     files().hold(*fit.lock, folder);
   }
 

@@ -21,15 +21,15 @@ inline void check_labels(const std::int32_t* labels, row_range rows, int classes
 /// Throws strata::error if the batch has no samples, or lacks an array that the network or a loss reads.
 template <class Program>
 void check_arrays(const samples<typename Program::value_type>& batch) {
-  if (batch.count < 1) throw_error({"a batch of ", batch.count, " samples: a step needs one at least"});
+  if (batch.count < 1) throw_error({"a batch of ", batch.count, " samples: a step needs at least one"});
   for (int k = 0; k < ends_of_program<Program>.input_count; ++k)
     if (!batch.inputs[k]) throw_error("the batch has no inputs");
   [&]<class... Output>(type_list<Output...>) {
     [[maybe_unused]] int k = 0;
     const auto check = [&](label_kind kind) {
       const truth_rows<typename Program::value_type>& truth = batch.truths[k++];
-      if (kind == label_kind::sparse && !truth.labels) throw_error("the batch has no labels, with which the loss compares");
-      if (kind == label_kind::dense && !truth.targets) throw_error("the batch has no targets, with which the loss compares");
+      if (kind == label_kind::sparse && !truth.labels) throw_error("the batch has no labels, which the loss needs");
+      if (kind == label_kind::dense && !truth.targets) throw_error("the batch has no targets, which the loss needs");
     };
     (check(Output::loss::labels), ...);
   }(typename Program::outputs{});

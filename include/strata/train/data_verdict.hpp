@@ -43,11 +43,11 @@ inline constexpr reason samples_in_a_flat_vector_need_a_shape_write_data_array{
     "a vector of numbers has samples of one number: data::array<float, shape{4}>(values) has samples of four"};
 inline constexpr reason the_targets_have_the_shape_of_the_predictions{"the last layer has as many units as a target has numbers"};
 inline constexpr reason use_sparse_categorical_crossentropy_or_put_data_one_hot_before_batch{
-    "the loss takes one-hot rows: take sparse_categorical_crossentropy, or put data::one_hot<classes> before batch"};
+    "the loss takes one-hot rows: use sparse_categorical_crossentropy, or put data::one_hot<classes> before batch"};
 inline constexpr reason this_loss_takes_targets_of_floating_point_numbers_make_them_a_vector_of_float{
     "the loss takes targets: a range of float or double instead of integers"};
 inline constexpr reason use_categorical_crossentropy_or_leave_out_one_hot{
-    "the loss takes class numbers: take categorical_crossentropy, or leave out one_hot"};
+    "the loss takes class numbers: use categorical_crossentropy, or leave out one_hot"};
 inline constexpr reason class_numbers_are_integers_make_the_labels_a_vector_of_int{
     "the loss takes class numbers: a range of int instead of float"};
 inline constexpr reason the_data_set_has_no_labels_write_data_from_tensor_slices_of_x_and_y{

@@ -173,7 +173,7 @@ template <class T>
   if (!executor_.group().is_chief() || settings_.how == verbosity::off) return;
   if (std::isnan(state.values.find("val_loss").value_or(0)))
     std::clog << text_of({"epoch ", state.epoch + 1,
-                          ": the loss of the validation is nan, so callbacks do not take this epoch for an improvement "
+                          ": the loss of the validation is nan, so callbacks do not count this epoch as an improvement "
                           "(data::check_finite names a sample that is not finite)"})
               << std::endl;
 }

@@ -170,7 +170,8 @@ struct validation_split {
                    "): the fraction must be above 0 and below 1; leave the option out to hold back no sample"});
     const double first = std::floor(double(samples) * (1 - fraction));
     if (first < 1 || first >= double(samples))
-      throw_error({"validation_split(", fraction, "): of ", samples, " samples ", first < 1 ? "none" : "all", " would train"});
+      throw_error({"validation_split(", fraction, "): of ", samples, " samples ", first < 1 ? "none" : "all",
+                   " would be used for training"});
     return static_cast<std::size_t>(first);
   }
 };

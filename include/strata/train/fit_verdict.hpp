@@ -58,11 +58,11 @@ inline constexpr reason the_hooks_of_a_callback_take_a_training_state{
 inline constexpr reason the_hooks_of_fit_are_on_train_epoch_or_batch_and_begin_or_end{
     "the hooks of fit are on_train_begin, on_train_end, and the same of epoch and batch"};
 inline constexpr reason the_member_adds_of_a_callback_is_public_and_a_text_or_a_range_of_texts{
-    "the member `adds` of a callback is public, and a text or a range of texts: the names of the values that it sets"};
+    "the member `adds` of a callback is public, and a string or a range of strings: the names of the values that it sets"};
 inline constexpr reason the_hooks_of_evaluate_and_predict_take_a_pass_state{
     "each on_test_ and on_predict_ hook of a callback takes a pass_state&, or that and a fitted_model&"};
 inline constexpr reason session_callbacks_have_restore_after_step_after_epoch_and_after_training{
-    "a session_callback has restore, after_step, after_epoch and after_training, each of a training_session&"};
+    "a session_callback has restore, after_step, after_epoch and after_training, each taking a training_session&"};
 inline constexpr reason a_callback_that_changes_in_fit_cannot_be_const{
     "a callback whose hooks are not const, such as early_stopping, changes during fit: it cannot be const"};
 }  // namespace reasons

@@ -56,9 +56,9 @@ class late_workers {
     members.broadcast_to_newcomers(std::as_writable_bytes(std::span(text)));
     detail::named_texts values = detail::unpacked(text);
     const std::string difference = detail::difference_of(detail::lines_of(values[description]), description_of(fit, members));
-    if (!difference.empty()) throw_error({"the training that is under way is another one: ", difference});
+    if (!difference.empty()) throw_error({"the running training is different: ", difference});
     for (const resumable_fit::array& a : fit.arrays()) members.broadcast_to_newcomers(a.bytes);
-    fit.resume_at(detail::position_of(values, "what the chief says"));
+    fit.resume_at(detail::position_of(values, "the position from the chief"));
     members.has_caught_up();
   }
 

@@ -36,7 +36,7 @@ inline std::vector<std::string> lines_of(std::string_view text) {
 inline std::string difference_of(const std::vector<std::string>& theirs, const std::vector<std::string>& ours) {
   for (std::size_t i = 0; i < std::max(theirs.size(), ours.size()); ++i) {
     const std::string there = i < theirs.size() ? theirs[i] : "nothing more", here = i < ours.size() ? ours[i] : "nothing more";
-    if (there != here) return "it says '" + there + "' where this one has '" + here + "'";
+    if (there != here) return "it has '" + there + "' where this one has '" + here + "'";
   }
   return {};
 }
@@ -98,7 +98,7 @@ inline named_texts unpacked(std::string_view all) {
     const std::size_t colon = std::min(all.find(':'), all.size());
     std::size_t size = 0;
     if (!read_exact(all.substr(0, colon), size) || colon == all.size() || size > all.size() - colon - 1)
-      throw_error("what another process says of the training is damaged");
+      throw_error("the state from another process is damaged");
     const std::string_view text = all.substr(colon + 1, size);
     all.remove_prefix(colon + 1 + size);
     return std::string(text);
@@ -115,7 +115,7 @@ inline constexpr std::size_t most_names = 1'000;  // of the values of an epoch
 
 /// Throws strata::error if a value is missing or malformed. `file` names the origin in messages.
 inline training_position position_of(const named_texts& given, const std::string& file) {
-  const auto refuse = [&](const std::string& key) { throw_error(file + ": '" + key + "' is missing, or not what it should be"); };
+  const auto refuse = [&](const std::string& key) { throw_error(file + ": '" + key + "' is missing or invalid"); };
   const auto text = [&](const char* key) -> const std::string& {
     const auto at = given.find(key);
     if (at == given.end()) refuse(key);

@@ -80,7 +80,7 @@ inline safetensors_metadata load_snapshot(const std::filesystem::path& file, res
   const auto described = metadata.find("description");
   const std::vector<std::string> theirs = detail::lines_of(described == metadata.end() ? "" : described->second);
   if (const std::string difference = detail::difference_of(theirs, fit.description()); !difference.empty())
-    throw_error(file.string() + ": this snapshot is of another training: " + difference);
+    throw_error(file.string() + ": this snapshot belongs to another training: " + difference);
   (void)detail::position_of(metadata, file.string());
 
   const std::vector<resumable_fit::array> arrays = fit.arrays();

@@ -145,7 +145,7 @@ void trainer<Program, Strategy>::adapt(Source&& source) {
 template <class Program, class Strategy>
 void trainer<Program, Strategy>::reset_optimizer() {
   constexpr bool has_state = executor_type::traits.has_slots || executor_type::traits.collects_slots;
-  static_assert(has_state, "reset_optimizer: the state of this optimizer is on parameter servers: start them anew");
+  static_assert(has_state, "reset_optimizer: the state of this optimizer is on parameter servers: restart them");
   if constexpr (has_state) detail::reset_optimizer(training_.executor);
 }
 
@@ -153,10 +153,10 @@ template <class Program, class Strategy>
 void trainer<Program, Strategy>::set_trainable(const std::string& layer, bool trains) {
   static_assert(executor_type::traits.freezes,
                 "set_trainable: this strategy, such as parameter_server, trains all layers: write frozen<...> around those that "
-                "shall not change");
+                "should not change");
   static_assert(!traits_of_optimizer<typename Program::optimizer>.averages_weights,
-                "set_trainable: the optimizer ema averages the weights of all layers: write frozen<...> around those that shall "
-                "not change");
+                "set_trainable: the optimizer ema averages the weights of all layers: write frozen<...> around those that "
+                "should not change");
   training_.layers.set_trainable(layer, trains);
   if constexpr (executor_type::traits.freezes) training_.executor.freeze(training_.layers.frozen());
 }

@@ -169,7 +169,7 @@ inline void load_view(const std::filesystem::path& path, model_view& model, conv
     case io::file_kind::safetensors:
       return load_safetensors(path, model, convert);
     case io::file_kind::json:
-      throw_error({name, ": a text in JSON, such as an architecture of Keras, which has no weights"});
+      throw_error({name, ": a JSON text, such as an architecture of Keras, which has no weights"});
     case io::file_kind::other:
       if (keras_files.load == nullptr && is_keras_file(name)) (void)io::open_to_read(path);  // no header helps if this throws
       require_format_of(name);

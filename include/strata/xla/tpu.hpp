@@ -74,10 +74,10 @@ struct tpu {
     if (const auto hosts = detail::hosts_of_slice(detail::variables(environment)); hosts.size() > 1)
       refuse_several_hosts(int(hosts.size()), " hosts");
     if (plugin == "tpu" && tpu_chips() == 0)  // where libtpu would ask a metadata server for minutes
-      throw_error("tpu: this machine has no TPU: its PCI bus names none of Google's chips; xla{.plugin = \"cpu\"} runs anywhere");
+      throw_error("tpu: this machine has no TPU: its PCI bus has none of Google's chips; xla{.plugin = \"cpu\"} runs anywhere");
     module_devices chosen = choose_devices(pjrt::find_plugin(plugin), options, replicas, cache);
     if (const int all = chosen.client->devices_of_all_hosts(); all > chosen.client->devices())
-      refuse_several_hosts(all, " chips, of which this host has some only");
+      refuse_several_hosts(all, " chips, of which this host has only some");
     return chosen;
   }
 

@@ -67,7 +67,7 @@ TEST_CASE("descriptions that describe no convolution") {
   CHECK(refusal([](auto& c) { c.down.out = 5; }) == "the outputs have another extent");
   CHECK(refusal([](auto& c) { c.across.padding_after = 0; }) == "the outputs have another extent");
   CHECK(refusal([](auto& c) { c.direction = dnn_direction::kernel_gradient; }) == "only forward has a bias and relu");
-  CHECK(refusal([](auto& c) { c.factors = factor_type::bf16; }) == "a bias is of floats, the outputs are not");
+  CHECK(refusal([](auto& c) { c.factors = factor_type::bf16; }) == "a bias needs outputs in float");
   CHECK(refusal([](auto& c) { c.alignment = 8; }) == "an alignment is a power of two of at least 16 bytes");
 }
 

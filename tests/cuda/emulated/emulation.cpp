@@ -619,7 +619,7 @@ TEST_CASE("devices that do not exist") {
   CHECK(error_of([] { cuda_device(2); }) == "gpu(2): this machine has 2, from gpu(0) to gpu(1)");
   CHECK(error_of([] { cuda_device(-1); }) == "gpu(-1): this machine has 2, from gpu(0) to gpu(1)");
   CHECK(error_of([] { gpus(0); }) == "gpus(0): at least one device is needed");
-  CHECK(error_of([] { gpus({1, 0, 1}); }) == "gpus: device 1 is named twice");
+  CHECK(error_of([] { gpus({1, 0, 1}); }) == "gpus: device 1 is listed twice");
   have_devices(0);
   const std::string none =
       error_of([] { trainer model{sequential<input<2>, dense<1>>{}, adam{}, mean_squared_error{}, one_device{gpu(0)}}; });

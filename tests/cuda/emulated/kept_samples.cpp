@@ -240,8 +240,8 @@ TEST_CASE("the part of the memory for data sets is a number from 0 to 1") {
   const auto error_with = [](double share) {
     return error_of([&] { trainer model{net{}, adam{}, labelled{}, one_device<cuda>{replicas(1, share)}}; });
   };
-  CHECK(error_with(3) == "cuda_options::kept_data_memory is 3: it is a part of the free memory, 0 to 1");
-  CHECK(error_with(-1) == "cuda_options::kept_data_memory is -1: it is a part of the free memory, 0 to 1");
+  CHECK(error_with(3) == "cuda_options::kept_data_memory is 3: it is a fraction of the free memory, from 0 to 1");
+  CHECK(error_with(-1) == "cuda_options::kept_data_memory is -1: it is a fraction of the free memory, from 0 to 1");
   CHECK(error_with(std::numeric_limits<double>::quiet_NaN()).starts_with("cuda_options::kept_data_memory is "));
   CHECK(error_with(0) == "no error");
   CHECK(error_with(1) == "no error");

@@ -314,7 +314,6 @@ TEST_CASE("bf16_gradients are refused with fastest{}") {
     });
   for (auto& t : threads) t.join();
   for (const auto& f : failures)
-    CHECK(f ==
-          "communication_options.bf16_gradients: NCCL adds gradients up as they are; use deterministic{} in place of fastest{}");
+    CHECK(f == "communication_options.bf16_gradients: NCCL does not round gradients: use deterministic{} instead of fastest{}");
 }
 #endif

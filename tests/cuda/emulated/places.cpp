@@ -228,20 +228,20 @@ TEST_CASE("what cannot be placed is one error") {
         "leaves. Write `gpu_pipeline<...>{gpus(2), {.leaves = 10}}`");
   CHECK(error_of([&] { executor.prepare(7, purpose::training); }) ==
         "a batch of 7 samples cannot be cut into 8 micro-batches: it needs at least 8 samples");
-  CHECK(error_of([] { placed{gpu(1), gpu(2), gpu(1)}; }) == "placed: gpu(1) is named twice");
+  CHECK(error_of([] { placed{gpu(1), gpu(2), gpu(1)}; }) == "placed: gpu(1) is listed twice");
   auto mended = two{gpus(2), {.leaves = 10}}.make<P>(adam{}, 1);  // as the error suggests
   CHECK(error_of([&] { mended.prepare(20, purpose::training); }) == "no error");
   const std::vector<float> x(20 * 6, 0.5f);
   const std::vector<std::int32_t> y(20);
   CHECK(error_of([&] { mended.train_step({x.data(), y.data(), 20}); }) == "no error");
-  CHECK(error_of([&] { mended.train_step({x.data(), y.data(), 0}); }) == "a batch of 0 samples: a step needs one at least");
+  CHECK(error_of([&] { mended.train_step({x.data(), y.data(), 0}); }) == "a batch of 0 samples: a step needs at least one");
 }
 
 TEST_CASE("options that other strategies refuse are refused") {
   machine::emulate_devices(2);
   using P = program_of<two_branches<here>>;
   CHECK(error_of([] { placed{gpu(0), gpu(1), cuda_options{.kept_data_memory = 7}}.make<P>(adam{}, 1); }) ==
-        "cuda_options::kept_data_memory is 7: it is a part of the free memory, 0 to 1");
+        "cuda_options::kept_data_memory is 7: it is a fraction of the free memory, from 0 to 1");
 }
 
 TEST_CASE("out of memory: what each GPU needs, and a smaller batch trains") {

@@ -76,7 +76,7 @@ TEST_CASE("descriptions that describe no product") {
   CHECK(refusal([](auto& p) { p.d.leading = 7; }) == "columns of d overlap");
   CHECK(refusal([](auto& p) { p.d.stride = 44; }) == "results of several products overlap");
   CHECK(refusal([](auto& p) { p.a.stride = 33; }) == "with this stride not every a is aligned");
-  CHECK(refusal([](auto& p) { p.b.alignment = 12; }) == "an alignment is a power of two that holds an element");
+  CHECK(refusal([](auto& p) { p.b.alignment = 12; }) == "an alignment is a power of two, and at least the size of an element");
   CHECK(refusal([](auto& p) { p.epilogue = blas_epilogue::bias_gradient; }) == "gradients of biases overlap");
   CHECK(error_of([&] { (void)library_product::find(q, {}); }).starts_with("a product of matrices (f32 0x0x0"));
 }

@@ -41,7 +41,7 @@ class split_engine : public cpu_engine<Program, Backend> {
         return true;
       }(),
       "all outputs are computed by one stage");
-  static_assert(table.is_complete() && detail::ends(stages, steps, table), "places would wait for each other for ever");
+  static_assert(table.is_complete() && detail::ends(stages, steps, table), "places would wait for each other forever");
 
   /// A micro-batch.
   struct piece {
@@ -179,7 +179,7 @@ class split_engine : public cpu_engine<Program, Backend> {
   static int threads_of_place(const compute_options& how) {
     constexpr int most = (1 << 16) / places;  // so that all of them can be counted
     if (how.threads > most)
-      throw_error({"a place has at most ", most, " threads where there are ", places, ", but ", how.threads, " were asked for"});
+      throw_error({"with ", places, " places, each has at most ", most, " threads, but ", how.threads, " were requested"});
     return how.threads > 0 ? how.threads : std::max(1, available_cores() / places);
   }
   static compute_options with_all_places(compute_options how) {

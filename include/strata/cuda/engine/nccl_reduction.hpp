@@ -31,7 +31,7 @@ class process_reduction<cuda_engine<Program>, C> : public reduction_through_host
     if (!engine.adds_by_nccl()) return through_host::prepare(c, engine, std::move(buckets), leaves, options);
     if (options.rounds)
       throw_error(
-          "communication_options.bf16_gradients: NCCL adds gradients up as they are; use deterministic{} in place of fastest{}");
+          "communication_options.bf16_gradients: NCCL does not round gradients: use deterministic{} instead of fastest{}");
     buckets_ = std::move(buckets);
   }
   void drop_rounding_errors() {
@@ -96,7 +96,7 @@ class process_reduction<cuda_engine<Program>, C> : public reduction_through_host
         if (what == nccl_event::wait_begins)
           began = clock::now();
         else if (what == nccl_event::waits && clock::now() - began > std::chrono::milliseconds(most))
-          throw communication_error(text_of({"sums of NCCL: process ", rank, " has waited ", most, " ms for another one"}));
+          throw communication_error(text_of({"sums of NCCL: process ", rank, " has waited ", most, " ms for another process"}));
       };
     }
   }

@@ -31,7 +31,7 @@ struct cuda_options {
   /// Throws strata::error if kept_data_memory is not in [0, 1].
   void check() const {
     if (!(kept_data_memory >= 0 && kept_data_memory <= 1))  // nor nan
-      throw_error({"cuda_options::kept_data_memory is ", kept_data_memory, ": it is a part of the free memory, 0 to 1"});
+      throw_error({"cuda_options::kept_data_memory is ", kept_data_memory, ": it is a fraction of the free memory, from 0 to 1"});
   }
   std::string what_workers_agree_on() const { return sums_by_nccl ? ", on GPUs, added by NCCL" : ", on GPUs"; }
 };
@@ -81,7 +81,7 @@ class gpus {
     if (indices_.empty()) throw_error("gpus({}): at least one device is needed");
     for (std::size_t i = 0; i < indices_.size(); ++i)
       for (std::size_t j = 0; j < i; ++j)
-        if (indices_[i] == indices_[j]) throw_error({"gpus: device ", indices_[i], " is named twice"});
+        if (indices_[i] == indices_[j]) throw_error({"gpus: device ", indices_[i], " is listed twice"});
   }
 
   /// The GPUs of one of several workers. If none are named, the workers of a machine divide its GPUs among themselves; but if

@@ -73,8 +73,8 @@ struct cuda_replica : engine_device<Program, cuda> {
     return detail::text_of({trains ? ". To train with batches of " : ". For batches of ", count, ", a GPU needs ",
                             detail::text_of_needs(needs), "; smaller batches need less"}) +
            (kept.empty() ? ""
-                         : detail::text_of({". The data set that stays on it takes ", kept.bytes(),
-                                            ": cuda_options{.kept_data_memory = 0} leaves it on the host"}));
+                         : detail::text_of({". The data set in its memory takes ", kept.bytes(),
+                                            ": cuda_options{.kept_data_memory = 0} keeps it on the host"}));
   }
 
   /// Frees the memory whose size depends on the batch.

@@ -52,7 +52,7 @@ class cuda_split_engine {
   static_assert(table.is_complete() && detail::ends(training_stages, stage_steps_of<Program, Backend>, table) &&
                     detail::ends(stage_plan_of<Program, Backend, inferring>, stage_steps_of<Program, Backend, inferring>, table,
                                  false),
-                "places would wait for each other for ever");
+                "places would wait for each other forever");
   using contents = place_contents<Program, Backend>;
   using place = cuda_place<Program, Backend>;
   using sums_grid = typename step_sums<Program>::grid;
@@ -176,7 +176,7 @@ class cuda_split_engine {
 
   /// Throws strata::error for a batch without samples.
   void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
-    if (batch.count < 1) throw_error({"a batch of ", batch.count, " samples: a step needs one at least"});
+    if (batch.count < 1) throw_error({"a batch of ", batch.count, " samples: a step needs at least one"});
     const auto share = [&] {
       prepare(batch.count, why, processes);  // does nothing unless memory has run out
       leaves_.begin(batch, rank, processes);
@@ -393,7 +393,8 @@ class cuda_split_engine {
     }
     for (int p = 0; p < places; ++p)
       if (at[p].next_turn != table_type::turns_of_place)
-        throw_error({split::place, " ", p, " of ", places, " waits for what no other one sends: its step is not complete"});
+        throw_error(
+            {split::place, " ", p, " of ", places, " waits for something that no other one sends: its step is not complete"});
   }
   struct position {
     int next_turn = 0;

@@ -84,7 +84,8 @@ inline void check(const blas_product& p) {
   const auto refuse = [&](const char* why) { throw_error({"a product of matrices (", text_of(p), "): ", why}); };
   if (p.m < 1 || p.n < 1 || p.k < 1 || p.count < 1) refuse("its extents and its count are at least 1");
   if (p.stores_bf16 && p.factors != factor_type::bf16) refuse("only products of bf16 store bf16");
-  if (p.stores_bf16 && p.epilogue == blas_epilogue::bias_gradient) refuse("the gradient of a bias is of floats, and so is d");
+  if (p.stores_bf16 && p.epilogue == blas_epilogue::bias_gradient)
+    refuse("the gradient of a bias is in float, so d must be, too");
   if (p.a.leading < p.rows_of_a()) refuse("columns of a overlap");
   if (p.b.leading < p.rows_of_b()) refuse("columns of b overlap");
   if (p.d.leading < p.m) refuse("columns of d overlap");
@@ -93,7 +94,8 @@ inline void check(const blas_product& p) {
   if (p.a.stride < 0 || p.b.stride < 0 || p.bias_stride < 0) refuse("a stride is negative");
   if (p.epilogue == blas_epilogue::bias_gradient && p.count > 1 && p.bias_stride < p.m) refuse("gradients of biases overlap");
   const auto check_alignment = [&](long alignment, long bytes, long stride, const char* whose) {
-    if (alignment < bytes || (alignment & (alignment - 1)) != 0) refuse("an alignment is a power of two that holds an element");
+    if (alignment < bytes || (alignment & (alignment - 1)) != 0)
+      refuse("an alignment is a power of two, and at least the size of an element");
     if (p.count > 1 && stride * bytes % alignment != 0) refuse(whose);
   };
   check_alignment(p.a.alignment, bytes_of(p.factors), p.a.stride, "with this stride not every a is aligned");

@@ -63,7 +63,7 @@ inline void check(const dnn_convolution& c) {
     if (room < 0 || a.out != room / a.stride + 1) refuse("the outputs have another extent");
   }
   if (c.direction != dnn_direction::forward && (c.adds_bias || c.applies_relu)) refuse("only forward has a bias and relu");
-  if (c.factors == factor_type::bf16 && c.adds_bias) refuse("a bias is of floats, the outputs are not");
+  if (c.factors == factor_type::bf16 && c.adds_bias) refuse("a bias needs outputs in float");
   if (c.alignment < 16 || (c.alignment & (c.alignment - 1)) != 0) refuse("an alignment is a power of two of at least 16 bytes");
 }
 

@@ -70,7 +70,7 @@ class library_choices {
       made = one_line(choose());
     } catch (const out_of_device_memory& e) {
       if (again) throw_exception(no_memory_to_choose(e, std::move(again)));
-      std::clog << "strata: a kernel of strata computes what no algorithm could be chosen for (" + what + "): " + e.what() + '\n';
+      std::clog << "strata: no algorithm could be chosen, so a kernel of strata computes (" + what + "): " + e.what() + '\n';
       made = none_for_now;
     }
     chosen_[what] = made;
@@ -108,7 +108,7 @@ class library_choices {
     if (file_.empty()) return;
     std::error_code ignored;
     if (!std::filesystem::exists(file_, ignored)) return;
-    if (!std::filesystem::is_regular_file(file_, ignored)) return keep_none("\"" + file_.string() + "\" is no file");
+    if (!std::filesystem::is_regular_file(file_, ignored)) return keep_none("\"" + file_.string() + "\" is not a file");
     std::ifstream in(file_, std::ios::binary);
     if (!in) return keep_none("\"" + file_.string() + "\" cannot be read");
     std::string text;
@@ -116,7 +116,7 @@ class library_choices {
       text.resize(title.size());  // first: what follows in a file of something else may be too long
       in.read(text.data(), std::streamsize(text.size()));
       text.resize(std::size_t(in.gcount()));
-      if (!text.empty() && text != title) return keep_none("\"" + file_.string() + "\" is no file of choices");
+      if (!text.empty() && text != title) return keep_none("\"" + file_.string() + "\" is not a file of choices");
       text.append(std::istreambuf_iterator<char>(in), {});
     } catch (const std::exception& e) {
       return keep_none("\"" + file_.string() + "\" cannot be read: " + e.what());
@@ -135,7 +135,7 @@ class library_choices {
     }
   }
   void keep_none(const std::string& why) {
-    if (std::exchange(may_write_, false)) std::clog << "strata: choices of algorithms are not kept: " + why + '\n';
+    if (std::exchange(may_write_, false)) std::clog << "strata: choices of algorithms are not saved: " + why + '\n';
   }
   /// Locks the file until the result is closed. If a wait takes too long, this process stops waiting and saves no choices.
   io::file_descriptor lock_others_out() {
@@ -148,7 +148,7 @@ class library_choices {
       const auto deadline = std::chrono::steady_clock::now() + patience_;
       while (!io::try_lock(opened) && errno == EWOULDBLOCK) {
         if (std::chrono::steady_clock::now() >= deadline) {
-          keep_none("another process has locked \"" + path.string() + "\" all the while");
+          keep_none("another process has not released the lock \"" + path.string() + "\"");
           break;
         }
         std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -91,7 +91,7 @@ struct one_block_each {
 template <class First, class Second>
 struct two_kernels {
   static constexpr int threads = First::threads;
-  static_assert(threads == Second::threads, "the blocks of one launch have equally many threads");
+  static_assert(threads == Second::threads, "the blocks of one launch have the same number of threads");
   static constexpr int blocks_of_multiprocessor = std::max(least_blocks<First>(), least_blocks<Second>());
   First first;
   Second second;

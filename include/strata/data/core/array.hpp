@@ -46,8 +46,8 @@ class array {
  private:
   static std::size_t whole_samples(std::size_t values) {
     if (values % std::size_t{S.size()} != 0)
-      throw_error({"data::array: ", values, " values do not make whole samples of shape ", strata::detail::shape_text(S), ", ",
-                   S.size(), " values each"});
+      throw_error({"data::array: ", values, " values are not a whole number of samples of shape ", strata::detail::shape_text(S),
+                   ", ", S.size(), " values each"});
     return values / std::size_t{S.size()};
   }
 

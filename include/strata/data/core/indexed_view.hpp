@@ -45,7 +45,7 @@ class indexed_view : public std::ranges::view_base {
     const std::size_t n = rows_.size();
     if (n == 0) throw_error({source, ": the data set is empty"});
     if (n > std::numeric_limits<std::uint32_t>::max())
-      throw_error({source, ": ", n, " samples are more than a sample_index can number"});
+      throw_error({source, ": ", n, " samples are more than a sample_index can represent"});
   }
 
   detail::counter begin() const { return {{}, 0, epoch_}; }

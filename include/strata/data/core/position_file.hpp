@@ -52,7 +52,7 @@ void restore_position(Source& source, const std::filesystem::path& path) {
   const int epoch = number("epoch ", int{});
   const auto samples = number("samples ", std::uint64_t{});
   const std::string order = field("order "), here = detail::order_of(source);
-  if (order != here) refuse("the position is one in '" + order + "', but the data set is '" + here + "'");
+  if (order != here) refuse("the position belongs to '" + order + "', but the data set is '" + here + "'");
   if constexpr (detail::sized<Source>) {
     // One batch more, because the last one may be short, and workers may share an epoch unevenly.
     const std::uint64_t batches = source.size(), of_batch = std::uint64_t(batch_size_of(source)) * detail::shards_of(source);

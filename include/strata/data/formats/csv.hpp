@@ -446,7 +446,7 @@ class csv_classes {
     }
     if (whole && any_fits && too_large)
       throw_error({path.string(), ": the label ", strata::detail::quoted(*too_large),
-                   " is too large for a class number, which others are: list all in class_names"});
+                   " is too large for a class number, but others are class numbers: list all in class_names"});
     if (whole && !too_large) {
       for (std::int32_t& label : labels_) label = numbers[static_cast<std::size_t>(label)];
       std::vector<std::string> texts;
@@ -476,7 +476,7 @@ class csv_classes {
     const auto got = [&] { return ", got " + strata::detail::quoted(table.text(column)); };
     if (given_) table.fail(column, "expected one of the classes " + strata::detail::first_names(names_) + got());
     if (double v = 0; parse_csv_number(name, v) == csv_number::good && std::isnan(v))
-      table.fail(column, "expected a label" + got() + ", which is no number (a name, if class_names lists it)");
+      table.fail(column, "expected a label" + got() + ", which is not a number (names need class_names)");
     const auto number = static_cast<std::int32_t>(names_.size());
     names_.push_back(name);
     number_of_.emplace(std::move(name), number);

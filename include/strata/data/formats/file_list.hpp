@@ -34,7 +34,8 @@ class file_list {
   /// Throws strata::error if the index is not below count, or if the part has no file.
   file_list shard(std::size_t count, std::size_t index) const {
     if (index >= count)
-      throw_error("shard " + std::to_string(index) + " of " + std::to_string(count) + " does not exist: they count from 0");
+      throw_error("shard " + std::to_string(index) + " of " + std::to_string(count) +
+                  " does not exist: shards are numbered from 0");
     if (index >= paths_.size())
       throw_error("shard " + std::to_string(index) + " of " + std::to_string(count) + " is empty: there are only " +
                   std::to_string(paths_.size()) + " files");

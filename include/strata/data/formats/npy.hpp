@@ -140,7 +140,7 @@ class npy_header_parser {
       const std::string key = quoted();
       bool* const has = key == "descr" ? &has_type : key == "fortran_order" ? &has_order : key == "shape" ? &has_shape : nullptr;
       if (has == nullptr || *has)
-        file_.fail(key_at, "the header has the key " + strata::detail::quoted(key) + ", unknown or for the second time");
+        file_.fail(key_at, "the header has the key " + strata::detail::quoted(key) + ", which is unknown or occurs twice");
       *has = true;
       expect(':');
       if (has == &has_type) read_type();
@@ -150,7 +150,7 @@ class npy_header_parser {
     }
     if (!has_type || !has_order || !has_shape) file_.fail(at_, "the header lacks descr, fortran_order or shape");
     ++at_;
-    if (peek() != '\0') file_.fail(at_, "something follows the dictionary of the header");
+    if (peek() != '\0') file_.fail(at_, "there is text after the dictionary of the header");
     return header_;
   }
 
@@ -312,7 +312,7 @@ array<T, S> array_of(const npy_bytes& file) {
 
   constexpr npy_type wanted = npy_type::of<T>();
   if (std::integral<T> && (h.type.kind == 'f' || (std::same_as<T, bool> && h.type.kind != 'b')))
-    file.fail(h.type_at, "dtype: " + h.type.name() + " is not converted to " + wanted.name());
+    file.fail(h.type_at, "dtype: " + h.type.name() + " cannot be converted to " + wanted.name());
   if (h.type.kind == 'b')
     for (std::size_t i = 0; i < data.size(); ++i)
       if (std::to_integer<int>(data[i]) > 1)
@@ -387,7 +387,7 @@ class npy_values {
     for (const std::uint64_t extent : extents_) overflow = __builtin_mul_overflow(count, extent, &count) || overflow;
     if (std::ranges::find(extents_, 0u) != extents_.end()) count = 0, overflow = false;
     if (overflow || count != std::ranges::size(values))
-      throw_error("npy: " + std::to_string(std::ranges::size(values)) + " values do not make an array of shape " +
+      throw_error("npy: " + std::to_string(std::ranges::size(values)) + " values do not fill an array of shape " +
                   strata::detail::shape_text(extents_));
   }
   template <std::ranges::contiguous_range R>

@@ -136,7 +136,7 @@ class tf_record_reader : public detail::single_pass<tf_record_reader> {
     if (options_.compression != compression::none || record_.number > 0) return "";
     const unsigned a = std::to_integer<unsigned>(head[0]), b = std::to_integer<unsigned>(head[1]);
     const char* format = a == 0x1F && b == 0x8B ? "gzip" : (a & 15) == 8 && (a << 8 | b) % 31 == 0 ? "zlib" : nullptr;
-    return format ? "; if the file is compressed, say {.compression = data::compression::" + std::string(format) + '}' : "";
+    return format ? "; if the file is compressed, set {.compression = data::compression::" + std::string(format) + '}' : "";
   }
 
   static std::uint64_t little_endian(std::span<const std::byte> bytes) {

@@ -115,8 +115,7 @@ class affine_sampler {
       for (const int y : {0, height - 1})
         for (const double place :
              {multiply_add(m.a0, x, multiply_add(m.a1, y, m.a2)), multiply_add(m.b0, x, multiply_add(m.b1, y, m.b2))})
-          if (!(std::abs(place) < 1 << 28))
-            throw_error("affine_transform: the matrix leads to places too far outside of the image");
+          if (!(std::abs(place) < 1 << 28)) throw_error("affine_transform: the matrix maps pixels too far outside of the image");
   }
 
   template <class Then>

@@ -119,7 +119,7 @@ inline std::vector<std::string> sub_folders(const files::path& folder, left_out_
       else
         left_out.add("hidden folder(s)", at->path().string(), true);
     } else if (is_image_name(at->path())) {
-      left_out.add("image(s) beside the folders of the classes", at->path().string());
+      left_out.add("image(s) next to the folders of the classes", at->path().string());
     }
   }
   if (code) fail_on_folder(folder, code.message());
@@ -143,7 +143,7 @@ inline std::vector<std::string> images_below(const files::path& folder, bool fol
       else if (name[0] != '.')
         left_out.add("file(s) other than images", at->path().string(), true);
     } else if (name.starts_with("._")) {  // macOS keeps attributes of the file "x" in "._x", on disks of other systems
-      left_out.add("file(s) of macOS beside images", at->path().string(), true);
+      left_out.add("file(s) of macOS next to images", at->path().string(), true);
     } else {
       images.emplace_back(at->path().parent_path().string(), std::move(name));
     }
@@ -200,7 +200,7 @@ inline void list_classes(const files::path& folder, image_list& list, left_out_f
   }
   for (const std::string& name : found)
     if (!chosen.empty() && std::ranges::find(chosen, name) == chosen.end())
-      left_out.add("folder(s) that class_names lacks", (folder / name).string());
+      left_out.add("folder(s) not in class_names", (folder / name).string());
   list.class_names = chosen.empty() ? found : chosen;
   for (std::size_t label = 0; label < list.class_names.size(); ++label) {
     const std::vector<std::string> images = images_below(folder / list.class_names[label], list.options.follow_links, left_out);
@@ -244,7 +244,7 @@ image_list list_images(const files::path& folder, image_folder_options options, 
   all.left_out = left_out.text();
   if (const std::string text = left_out.text(false); !text.empty())
     print_once(strata::detail::text_of(
-        {strata::detail::visible(folder.string()), ": ", all.paths.size(), " images are read; left out: ", text, "\n"}));
+        {strata::detail::visible(folder.string()), ": ", all.paths.size(), " images are read; skipped: ", text, "\n"}));
   if (labels && labels->size() != all.paths.size())
     fail_on_folder(folder, std::to_string(labels->size()) + " labels for " + std::to_string(all.paths.size()) + " files");
 

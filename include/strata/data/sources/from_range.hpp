@@ -163,7 +163,7 @@ struct from_generator_fn {
       using element = typename generator_source<F>::element;
       constexpr bool can_wait = std::default_initializable<element> && std::movable<element>;
       static_assert(can_wait,
-                    "elements of a stream wait in memory that is used again: they need a default constructor and assignment");
+                    "elements of a stream are stored in memory that is reused: they need a default constructor and assignment");
       if constexpr (can_wait) return stream_view(generator_source<F>(std::move(f)));
     }
   }
@@ -174,7 +174,7 @@ struct from_range_fn {
   auto operator()(R range) const {
     constexpr bool again = indexable<R> || std::ranges::forward_range<R>;
     static_assert(again,
-                  "data::from_range takes a range that can be read in each epoch; one that can be read only once comes out of "
+                  "data::from_range takes a range that can be read in each epoch; for one that can be read only once, pass "
                   "a function: data::from_generator([] { return range; })");
     if constexpr (indexable<R>)
       return indexed_view("from_range", range_rows<R>(std::move(range)));

@@ -93,10 +93,10 @@ class mapped_array {
     const std::size_t in_file = pages_->file().bytes().size();
     const auto refuse = [&](const std::string& why) { throw_error({path.string(), ": ", why}); };
     if (options.offset > in_file)
-      refuse("samples shall begin at byte " + std::to_string(options.offset) + ", but the file has " + std::to_string(in_file) +
+      refuse("the samples begin at byte " + std::to_string(options.offset) + ", but the file has " + std::to_string(in_file) +
              " bytes");
     if (options.offset % alignof(T) != 0)
-      refuse("samples shall begin at byte " + std::to_string(options.offset) + ", which is not a multiple of " +
+      refuse("the samples begin at byte " + std::to_string(options.offset) + ", which is not a multiple of " +
              std::to_string(alignof(T)));
     const std::size_t left = in_file - static_cast<std::size_t>(options.offset);
     if (options.samples == 0 && left % row_bytes != 0)

@@ -248,13 +248,13 @@ class cached_file_rows : public kept_rows<Base> {
     const std::string_view found = text.substr(0, text.find('\n'));
     if (found.starts_with(any_format) && !found.starts_with(format))
       throw_error({"cache: ", path.string(), " has another format, '", found.substr(0, found.find(':')),
-                   "': remove the file, and it is made again"});
+                   "': remove the file, and it is written again"});
     if (std::string(found) + '\n' != expected)
       throw_error({"cache: ", path.string(), " holds '", found.substr(0, 1000), "', but the data set is '",
                    expected.substr(0, expected.size() - 1), "': remove the file, or give each data set its own"});
     const auto damaged = [&](std::initializer_list<strata::detail::text_piece> what) {
-      throw_error(
-          {"cache: ", path.string(), " is damaged: ", strata::detail::text_of(what), "; remove the file, and it is made again"});
+      throw_error({"cache: ", path.string(), " is damaged: ", strata::detail::text_of(what),
+                   "; remove the file, and it is written again"});
     };
     first_ = aligned(expected.size()) + sizeof(contents);
     if (bytes.size() < first_) damaged({"it ends within its header"});
@@ -265,7 +265,7 @@ class cached_file_rows : public kept_rows<Base> {
     checksum_ = said.checksum;
     const std::size_t left = bytes.size() - first_;
     if (left / kept::bytes != size_ || left % kept::bytes != 0)
-      damaged({"it says that it has ", size_, " samples of ", kept::bytes, " bytes, but ", left, " bytes follow"});
+      damaged({"its header has ", size_, " samples of ", kept::bytes, " bytes, but ", left, " bytes follow"});
     if (!options.check_crc) return;
     file_->expect(io::os::mapped_use::in_order);
     running_checksum sum;
@@ -306,7 +306,7 @@ class cached_file_rows : public kept_rows<Base> {
     const auto place = kept::place(made.data());
     const auto refuse = [&](std::initializer_list<strata::detail::text_piece> what) {
       throw_error({"cache: ", path.string(), " holds other samples than the data set has now: ", strata::detail::text_of(what),
-                   ", because of other data or a function that gives other numbers: remove the file, and it is made again, "
+                   ", because of other data or a function that returns other numbers: remove the file, and it is written again, "
                    "give each data set its own, or set .check_samples = false"});
     };
     const auto check = [&](std::size_t n, sample_index i) {

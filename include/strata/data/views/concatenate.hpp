@@ -55,7 +55,7 @@ class joined_indices : public two_row_sources<RowsA, RowsB> {
   /// Throws strata::error if the index has no free bit.
   static sample_index index(sample_index i, bool of_b) {
     if (i.row > std::numeric_limits<std::uint32_t>::max() / 2)
-      throw_error({"concatenate: sample ", i.row, " is more than it can number beside those of another view"});
+      throw_error({"concatenate: sample ", i.row, ": the samples of both views are more than it can number"});
     return {i.row << 1 | std::uint32_t{of_b}, i.epoch};
   }
   void release(sample_index i) const

@@ -26,7 +26,8 @@ struct k_fold_fn {
     static_assert(fits, "data::k_fold takes a view with random access: put it right after the data, before shuffle");
     if constexpr (fits) {
       const std::size_t n = view.size();
-      if (folds < 2 || folds > n) throw_error({"k_fold: ", folds, " folds of ", n, " samples: 2 at least, and none is empty"});
+      if (folds < 2 || folds > n)
+        throw_error({"k_fold: ", folds, " folds of ", n, " samples: there must be at least 2, and none may be empty"});
       const auto once = places_to_divide("k_fold", n, options.shuffle, options.seed, 0x6B666F6C64);  // "kfold"
       auto places = std::make_shared<std::vector<std::uint32_t>>(once);  // twice, so that the samples around a fold are one part
       places->insert(places->end(), once.begin(), once.end());

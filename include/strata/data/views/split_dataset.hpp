@@ -39,7 +39,7 @@ class split_size {
   /// and for a number of samples below 1 or not below n.
   std::size_t of(std::size_t n) const {
     if (is_fraction_ && !(fraction_ > 0 && fraction_ < 1))
-      throw_error({"split_dataset: a fraction is above 0 and below 1, not ", fraction_});
+      throw_error({"split_dataset: a fraction must be above 0 and below 1, not ", fraction_});
     if (!is_fraction_ && (count_ < 1 || static_cast<std::uint64_t>(count_) >= n))
       throw_error({"split_dataset: a part of ", count_, " samples, but the data set has ", n});
     return static_cast<std::size_t>(is_fraction_ ? std::nearbyint(fraction_ * double(n)) : double(count_));
@@ -148,7 +148,7 @@ struct split_dataset_fn {
       const std::size_t left = options.left_size ? options.left_size->of(n) : n - options.right_size->of(n),
                         right = options.right_size ? options.right_size->of(n) : n - left;
       if (left == 0 || right == 0 || left + right > n)
-        throw_error({"split_dataset: parts of ", left, " and ", right, " samples of ", n});
+        throw_error({"split_dataset: parts of ", left, " and ", right, " samples, but the data set has ", n});
       const auto part = [&](const char* side, std::size_t first, std::size_t count) {
         return part_view<V>(view, places, first, count,
                             division_text(strata::detail::text_of({"split_dataset(", side, " ", count, " of ", n}),

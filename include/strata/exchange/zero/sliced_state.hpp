@@ -79,7 +79,7 @@ class sliced_state {
       if (engine.are_parameters_divided()) refuse_divided_parameters("zero<3>");
     if (is_torn_)
       throw_error(
-          "zero: a process was lost while the others sent each other the parameters of a step, so those of this process are of "
+          "zero: a process was lost while the others sent each other the parameters of a step, so this process has those of "
           "two steps: continue from a snapshot, with backup_and_restore");
   }
 

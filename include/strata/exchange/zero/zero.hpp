@@ -14,7 +14,7 @@ template <class Optimizer, class Why>
 struct optimizer_does_not_fit_zero;
 namespace reasons {
 inline constexpr reason zero_cuts_matrices_of_which_it_needs_whole_rows_and_columns{
-    "zero cuts matrices, of which this optimizer needs whole rows and columns"};
+    "zero divides matrices, but this optimizer needs whole rows and columns"};
 inline constexpr reason zero_has_the_stages_1_for_slots_2_for_gradients_too_and_3_for_parameters_too{
     "zero has the stages 1 for slots in slices, 2 for gradients, too, and 3 for parameters, too"};
 }  // namespace reasons
@@ -66,10 +66,10 @@ template <class Network, class Why>
 struct network_does_not_fit_zero;
 namespace reasons {
 inline constexpr reason stages_2_and_3_compute_by_segments_which_batch_norm_does_not_allow_use_zero_1{
-    "stages 2 and 3 of zero compute by segments of layers, which statistics of the whole batch do not allow: use zero<1>"};
+    "stages 2 and 3 of zero compute by segments of layers, which is impossible with statistics of the whole batch: use zero<1>"};
 
 inline constexpr reason zero_2_and_zero_3_keep_the_activations_of_all_samples_leave_out_fits_in{
-    "zero<2> and zero<3> keep the activations of all samples of a process, so fits_in does not go with them"};
+    "zero<2> and zero<3> keep the activations of all samples of a process, so fits_in cannot be combined with them"};
 }  // namespace reasons
 
 inline constexpr const char* zero_is_not_elastic =

@@ -26,7 +26,7 @@ inline nlohmann::json parse_architecture(std::string_view file, std::string_view
   json config;
   STRATA_TRY { config = detail::parse_json(detail::text_of({file, ": its architecture"}), text, most_levels); }
   STRATA_CATCH(const json::exception& e) {}
-  if (!config.is_object()) throw_error({file, ": its architecture is no JSON object, in which numbers are finite"});
+  if (!config.is_object()) throw_error({file, ": its architecture is not a JSON object with finite numbers"});
   return config;
 }
 

@@ -116,7 +116,7 @@ class layer_writer {
     largest_ = 0;
     of_batch_ = !inputs.empty() && inputs[0]->is_batch;
     if (inputs.empty() != (node.class_name == "InputLayer"))
-      unknown(inputs.empty() ? "reads no layer, and is no input" : "is an input, but reads a layer");
+      unknown(inputs.empty() ? "reads no layer, but is not an input" : "is an input, but reads a layer");
     node.text = node.class_name == "InputLayer" ? input() : inputs.size() > 1 ? join(inputs) : layer();
     node.out = made_;
     node.is_batch =
@@ -337,9 +337,9 @@ class layer_writer {
       const std::string how = c.value("interpolation", "nearest");
       if (how != "nearest" && how != "bilinear") unknown("there is no interpolation " + how);
       if (how == "bilinear" && version_ == "2.2.4-tf")
-        out_.notes.push_back(of_->name + ": TensorFlow before 1.15 interpolated otherwise");
+        out_.notes.push_back(of_->name + ": TensorFlow before 1.15 interpolated differently");
       else if (how == "bilinear" && is_before_2_4() && !version_.ends_with("-tf"))
-        unknown("Keras " + version_ + " interpolated otherwise: it took other centres of pixels");
+        unknown("Keras " + version_ + " interpolated differently: the centres of pixels were different");
       const up_sampling_settings s{.sampling_height = whole("size", 0), .sampling_width = whole("size", 1)};
       gives_by(s);
       return layer("up_sampling2d", {text(s.sampling_height)}, uneven("sampling_size", s.sampling_height, s.sampling_width),
@@ -471,7 +471,7 @@ class layer_writer {
     constexpr int most = 1 << 24;
     const double number = value.is_number() ? value.get<double>() : 0.5;
     if (number != std::floor(number) || std::abs(number) > most) {
-      unknown(shown(value) + " is no whole number up to 16777216");
+      unknown(shown(value) + " is not a whole number up to 16777216");
       return 1;
     }
     largest_ = std::max(largest_, int(number));
@@ -636,7 +636,7 @@ class layer_writer {
     if (const double mean = real(c, "mean", 0), deviation = real(c, "stddev", 0.05);
         (k == "RandomNormal" || k == "TruncatedNormal") && deviation >= 0)
       return numbers(k == "RandomNormal" ? "random_normal" : "truncated_normal", mean, 0, deviation, 0.05);
-    out_.notes.push_back(of_->name + ": " + parameter + "_initializer " + (k.empty() ? shown(start) : k) + " is left out");
+    out_.notes.push_back(of_->name + ": " + parameter + "_initializer " + (k.empty() ? shown(start) : k) + " is omitted");
     return "";
   }
 };

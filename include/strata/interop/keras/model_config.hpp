@@ -170,7 +170,7 @@ class config_writer {
     const std::string_view name = node(at).operation->name;
     const std::span<const double> settings = model_.operations[std::size_t(at)];
     if (!is_activation(name)) refuse(l, "Keras has no such activation");
-    if (name == "gelu_approximate") refuse(l, "Keras' files cannot say that gelu is the approximate one");
+    if (name == "gelu_approximate") refuse(l, "files of Keras have no option for the approximate gelu");
     if (name == "leaky_relu" && settings[0] != 0.2)
       return object_of("keras.layers", "LeakyReLU", {{"negative_slope", settings[0]}});
     if (name == "elu" && settings[0] != 1) return object_of("keras.layers", "ELU", {{"alpha", settings[0]}});

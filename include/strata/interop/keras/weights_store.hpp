@@ -78,7 +78,7 @@ struct loaded_state {
 /// Describes how an array of the file differs from the parameter; empty if it does not.
 inline std::string misfit_of(const hdf5_file::array& have, const model_view& model, const parameter& want,
                              convert_precision convert) {
-  if (!have.is_float || have.size > sizeof(double)) return "the file has something else than real numbers";
+  if (!have.is_float || have.size > sizeof(double)) return "the file has something other than real numbers";
   if (have.size != sizeof(float) && have.size != sizeof(double) && have.extents == detail::extents_of(want)) {
     if (convert == convert_precision::yes) return {};
     return detail::text_of({"the file has numbers of ", have.size, " bytes (convert_precision::yes would convert)"});

@@ -158,7 +158,7 @@ class network_writer {
     if (is == "softplus") return add("Softplus", {x()});
     if (is == "softsign") return add("Softsign", {x()});
     if (is == "softmax") return add("Softmax", {x()}, {{"axis", -1}});
-    throw_error({"save_onnx: layer ", name(), ": ONNX has no operator for ", is, ", or strata does not know it"});
+    throw_error({"save_onnx: layer ", name(), ": ONNX has no operator for ", is, ", or strata does not support it"});
   }
 
   std::string affine() {
@@ -298,7 +298,7 @@ class network_writer {
 inline void save(const std::filesystem::path& path, const model_view& model) {
   // A message of protobuf has less than 2 GiB.
   if (model.parameters.size() / model.element_size * sizeof(float) > 2'000'000'000)
-    throw_error({"save_onnx: ", path.string(), ": an ONNX file holds less than 2 GiB of weights"});
+    throw_error({"save_onnx: ", path.string(), ": an ONNX file must have less than 2 GiB of weights"});
   const std::string bytes = network_writer(model).file();
   io::atomic_file file(path);
   file.write(std::as_bytes(std::span(bytes)));

@@ -19,7 +19,7 @@ namespace reasons {
 inline constexpr reason each_stage_needs_a_layer_that_computes{"each stage of a pipeline needs a layer that computes"};
 inline constexpr reason there_are_more_stages_than_layers_that_compute{"there are more stages than layers that compute"};
 inline constexpr reason the_layers_of_all_stages_add_up_to_those_of_the_network_without_input{
-    "the numbers of layers of all stages add up to those of the network, the input not counted"};
+    "the numbers of layers of all stages must add up to that of the network, without the input"};
 inline constexpr reason the_stages_of_a_place_divide_the_number_of_stages{
     "with interleaved<V> each place has V stages: the number of stages is a multiple of V"};
 inline constexpr reason interleaved_needs_a_multiple_of_the_number_of_places_as_micro_batches{

@@ -39,7 +39,7 @@ inline constexpr reason batch_norm_needs_the_whole_batch_at_once_use_layer_norm_
     "layer_norm, or frozen<batch_norm<>>"};
 
 inline constexpr reason fits_in_does_not_go_with_layers_at_several_places_which_keep_their_micro_batches{
-    "fits_in does not go with layers at several places, which keep the activations of their micro-batches: take more "
+    "fits_in cannot be combined with layers at several places, which keep the activations of their micro-batches: take more "
     "micro-batches"};
 }  // namespace reasons
 

@@ -10,7 +10,7 @@ STRATA_FUNCTION std::vector<traced> select_paths(traced_path& path, void* contex
   if (++path.runs > max_paths)
     throw_error(
         {formula_name, " has more than ", max_paths,
-         " ways through its comparisons, such as 13 comparisons that depend on different numbers: it cannot be traced into "
+         " paths through its comparisons, such as 13 comparisons that depend on different numbers: it cannot be traced into "
          "a module of StableHLO. Where they choose between two numbers, max, min or abs is no comparison; or give it an "
          "emission (docs/tpu.md)"});
   const std::size_t given = path.begun = path.decisions.size();
@@ -36,9 +36,10 @@ STRATA_FUNCTION std::vector<traced> select_paths(traced_path& path, void* contex
 STRATA_FUNCTION bool traced_condition::decide(tensor condition) {
   detail::traced_path* const path = detail::current_path;
   if (!path)
-    throw_error({detail::formula_name,
-                 " decides by a recorded number where its two ways cannot be joined, as in with_rule of an optimizer: compare in "
-                 "the rule"});
+    throw_error(
+        {detail::formula_name,
+         " branches on a recorded number where its two paths cannot be joined, as in with_rule of an optimizer: compare in "
+         "the rule"});
   for (const auto& known : path->decisions)
     if (known.condition == condition) return known.taken;
   path->decisions.push_back({condition, true});

@@ -46,7 +46,7 @@ class executable_cache {
     STRATA_CATCH(const error& failure) {}  // unreadable, or of a version that the plugin no longer takes
     std::error_code failure;
     std::filesystem::create_directories(folder_, failure);
-    if (failure) io::fail_on_file("make the folder", folder_, failure.value());
+    if (failure) io::fail_on_file("create the folder", folder_, failure.value());
     executable e = c.compile(module);
     const std::optional<std::string> bytes = e.serialized();
     if (!bytes) return e;

@@ -94,17 +94,17 @@ class plugin {
     void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!library) throw_error({"cannot load the plugin ", path.string(), ": ", ::dlerror()});
     const auto get = reinterpret_cast<const abi::api* (*)()>(::dlsym(library, "GetPjrtApi"));
-    if (!get) throw_error({path.string(), " is no PJRT plugin: it has no function GetPjrtApi"});
+    if (!get) throw_error({path.string(), " is not a PJRT plugin: it has no function GetPjrtApi"});
     api_ = get();
     if (!api_ || api_->head.struct_size < offsetof(abi::api, functions))
-      throw_error({path.string(), " is no PJRT plugin: its table of functions is empty"});
+      throw_error({path.string(), " is not a PJRT plugin: its table of functions is empty"});
     if (api_->major != abi::major_version || api_->minor < abi::least_minor_version)
       throw_error({"the plugin ", path.string(), " has version ", api_->major, '.', api_->minor,
-                   " of the PJRT interface, but strata knows ", abi::major_version, '.', abi::least_minor_version,
+                   " of the PJRT interface, but strata supports ", abi::major_version, '.', abi::least_minor_version,
                    " and newer of ", abi::major_version});
     using namespace abi::functions;
     if (!has(error_destroy) || !has(error_message) || !has(error_get_code))
-      throw_error({"the plugin ", path.string(), " cannot tell its errors"});
+      throw_error({"the plugin ", path.string(), " cannot report its errors"});
     abi::padded<abi::nothing> initialize;
     if (has(plugin_initialize)) call("load", plugin_initialize, initialize);
     check_sizes();
@@ -137,9 +137,9 @@ class plugin {
     if (at == message.npos ||
         std::from_chars(message.data() + at + expected.size(), message.data() + message.size(), size).ec != std::errc())
       throw_error({"the plugin ", path_.string(), " does not check the size of the arguments of ", f.name,
-                   ", so that strata cannot know whether it means the same"});
+                   ", so that strata cannot check that both mean the same"});
     if (size < f.least || size > sizeof arguments)
-      throw_error({"the plugin ", path_.string(), " wants ", size, " bytes of arguments for ", f.name, ", but strata knows ",
+      throw_error({"the plugin ", path_.string(), " expects ", size, " bytes of arguments for ", f.name, ", but strata supports ",
                    f.least, " to ", sizeof arguments});
   }
 

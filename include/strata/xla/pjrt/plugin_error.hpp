@@ -35,7 +35,7 @@ constexpr const char* name_of(status s) {
       "not found", "already exists", "permission denied", "resource exhausted", "failed precondition",
       "aborted",   "out of range",   "unimplemented",     "internal",           "unavailable",
       "data loss", "unauthenticated"};
-  return int(s) >= 0 && int(s) <= int(status::unauthenticated) ? names[int(s)] : "of a code that strata does not know";
+  return int(s) >= 0 && int(s) <= int(status::unauthenticated) ? names[int(s)] : "of a code that is unknown to strata";
 }
 
 /// An error of a plugin: "compile: the plugin NAME says (invalid argument, code 3): ...".
@@ -44,7 +44,7 @@ struct plugin_error : error {
   std::string message;  // the plugin's own words
 
   plugin_error(std::string_view action, std::string_view plugin, status its_code, std::string words, std::string_view more = "")
-      : error({action, ": the plugin ", plugin, " says (", name_of(its_code), ", code ", int(its_code), "): ", words, more}),
+      : error({action, ": the plugin ", plugin, " reports (", name_of(its_code), ", code ", int(its_code), "): ", words, more}),
         code(its_code),
         message(std::move(words)) {}
 };

@@ -31,7 +31,7 @@ class topology {
   /// Throws plugin_error if the plugin has no topology of that name.
   topology(const plugin& p, const std::string& name, const std::vector<option>& options = {}) : plugin_(p) {
     if (!p.has(abi::functions::topology_get_device_descriptions) || !p.has(abi::functions::device_description_id))
-      throw_error({"the plugin ", p.path().string(), " cannot tell the devices of a topology"});
+      throw_error({"the plugin ", p.path().string(), " cannot list the devices of a topology"});
     const std::vector<abi::named_value> values = detail::named_values(options);
     abi::padded<abi::topology_create> create;
     create->name = name.data(), create->name_size = name.size();

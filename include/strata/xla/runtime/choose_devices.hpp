@@ -65,8 +65,8 @@ inline module_devices devices_of_processes(const std::filesystem::path& plugin, 
   std::shared_ptr<const pjrt::client> client = pjrt::client::among_processes(p, options, std::move(values));
   const int all = client->devices_of_all_hosts();
   if (all == client->devices())
-    throw_error({"the plugin ", p.path().string(), " knows only the ", all, " devices of this process, although ", processes,
-                 " processes train together: it cannot add up over processes"});
+    throw_error({"the plugin ", p.path().string(), " has only the ", all, " devices of this process, although ", processes,
+                 " processes train together: it cannot form sums over processes"});
   if (cache.empty()) cache = detail::environment_variable("STRATA_XLA_CACHE");
   const stablehlo::platform_traits traits = stablehlo::traits_of_platform(client->platform());
   return {std::move(client), all, std::move(cache), traits};

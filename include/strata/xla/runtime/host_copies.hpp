@@ -108,8 +108,8 @@ class host_copies {
   void refuse_lost_state() const {
     if (state_.is_lost)
       throw_error(
-          "the weights are lost: the last training step failed on the device while it changed them. Make a new trainer, and "
-          "load what was saved");
+          "the weights are lost: the last training step failed on the device while it changed them. Create a new trainer, and "
+          "load saved weights");
   }
 };
 

@@ -284,7 +284,7 @@ class staged_steps {
       case stablehlo::role::random_key:
         return number(from.random_key);
       default:
-        throw_error({"the module has an argument that nothing is sent for, of role ", int(a.what)});
+        throw_error({"the module has an argument for which nothing is sent, of role ", int(a.what)});
     }
   }
   static void fill_with_ones(std::span<std::byte> bytes, stablehlo::element of) {
