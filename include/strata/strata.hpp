@@ -115,6 +115,9 @@
 #include <strata/train/trainer.hpp>
 #include <strata/version.hpp>
 
+// After the trainer that it includes, so that the errors of that one name one header less.
+#include <strata/train/graph_trainer.hpp>
+
 #ifdef STRATA_COMPILED
 #define STRATA_INSTANCE extern template
 #define STRATA_ELEMENT float

@@ -156,7 +156,7 @@ using net = graph<kind>;
 net n;
 
 // case: sequential_with_a_node
-// error: shape_mismatch<.*at_index<1>.*because<.*nodes_and_named_inputs_belong_to_a_graph>
+// error: shape_mismatch<.*at_index<1>.*because<.*nodes_named_inputs_and_shared_layers_belong_to_a_graph>
 struct x : input<12> {};
 struct seen : node<x, dense<3>> {};
 #ifdef TWIN
@@ -209,3 +209,60 @@ void train() {
   trainer model{graph<kind>{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}};
   model.fit(data::synthetic_digits(64, 1) | data::batch<32>, epochs(1));
 }
+
+// case: graph_with_shared_layers_that_receive_two_shapes
+// error: shape_mismatch<.*in_node<.*code_2, 1>.*by_layer<.*dense<.*receives<5>.*wants<4>.*because<.*shared_layers_receive_one_shape>
+struct first : input<4> {};
+#ifdef TWIN
+struct second : input<4> {};
+#else
+struct second : input<5> {};
+#endif
+struct encoder : shared<dense<3>> {};
+struct code_1 : node<first, encoder> {};
+struct code_2 : node<second, encoder> {};
+struct same : node<multiply<code_1, code_2>, dense<1>> {};
+graph<same> n;
+
+// case: graph_with_shared_layers_that_are_frozen_once
+// error: shape_mismatch<.*because<.*shared_layers_are_frozen_in_all_uses_or_in_none>
+#include <strata/layers/frozen.hpp>
+
+struct first : input<4> {};
+struct second : input<4> {};
+struct encoder : shared<dense<3>> {};
+struct code_1 : node<first, encoder> {};
+#ifdef TWIN
+struct code_2 : node<second, encoder> {};
+#else
+struct code_2 : node<second, frozen<encoder>> {};
+#endif
+struct same : node<multiply<code_1, code_2>, dense<1>> {};
+graph<same> n;
+
+// case: graph_with_a_shared_batch_norm
+// error: shape_mismatch<.*in_node<.*code_2, 1>.*because<.*shared_layers_have_no_batch_norm
+#include <strata/layers/batch_norm.hpp>
+#include <strata/layers/layer_norm.hpp>
+
+struct first : input<4> {};
+struct second : input<4> {};
+#ifdef TWIN
+struct encoder : shared<dense<3>, layer_norm<>> {};
+#else
+struct encoder : shared<dense<3>, batch_norm<>> {};
+#endif
+struct code_1 : node<first, encoder> {};
+struct code_2 : node<second, encoder> {};
+struct same : node<multiply<code_1, code_2>, dense<1>> {};
+graph<same> n;
+
+// case: sequential_with_shared_layers
+// error: shape_mismatch<.*at_index<1>.*because<.*nodes_named_inputs_and_shared_layers_belong_to_a_graph>
+#ifdef TWIN
+using encoder = dense<3>;
+#else
+struct encoder : shared<dense<3>> {};
+#endif
+using net = sequential<input<12>, encoder>;
+net n;

@@ -14,6 +14,8 @@ struct any_program;
 ///   `executor<Program>`                a model of the concept executor
 ///   `make<Program>(optimizer, seed)`   returns one. The trainer checks these two, because they need a program
 ///   `backend`                          optional: whose kernels compute; the trainer then tells which one is missing
+///   `trains_graphs`                    optional: true if its executors train any number of inputs and outputs
+///   `trains_shared`                    optional: true if they train layers that share weights, too
 ///   `fit_callback`                     optional: a callback that the trainer adds to each fit
 template <class S>
 concept strategy = std::copy_constructible<S> && requires {

@@ -5,6 +5,7 @@
 #include <strata/base/refused_arguments.hpp>
 #include <strata/concepts/device_list.hpp>
 #include <strata/synchronous/synchronous.hpp>
+#include <type_traits>
 #include <utility>
 
 namespace strata {
@@ -37,6 +38,7 @@ template <class Backend = default_backend>
 struct mirrored {
   using backend = Backend;
   static constexpr auto name = "mirrored";
+  static constexpr bool trains_graphs = true, trains_shared = std::is_same_v<Backend, default_backend>;
   typename device_list<Backend>::type devices{};
   typename engine_options<Backend>::type options{};
 

@@ -4,6 +4,7 @@
 #include <strata/base/refused_arguments.hpp>
 #include <strata/concepts/device_list.hpp>
 #include <strata/synchronous/synchronous.hpp>
+#include <type_traits>
 #include <utility>
 
 namespace strata {
@@ -15,6 +16,7 @@ template <class Backend = default_backend>
 struct one_device {
   using backend = Backend;
   static constexpr auto name = "one_device";
+  static constexpr bool trains_graphs = true, trains_shared = std::is_same_v<Backend, default_backend>;
   using options_type = typename engine_options<Backend>::type;
   options_type options{};
 

@@ -16,6 +16,13 @@ namespace strata {
 template <class From, class... Items>
 struct node {};
 
+/// Layers whose weights exist once, wherever the nodes of a graph name them. Their gradient is the sum over all uses.
+///   struct encoder : shared<conv2d<32, 3, relu>, flatten, dense<64>> {};
+///   struct code_of_left : node<left, encoder> {};
+///   struct code_of_right : node<right, encoder> {};
+template <class... Items>
+struct shared {};
+
 /// Items one after the other, `Times` times, each time with weights of their own.
 template <int Times, class... Items>
 struct repeated {};
@@ -36,13 +43,20 @@ inline constexpr reason a_node_is_a_struct_with_a_name{"a node is a struct with 
 inline constexpr reason an_input_of_a_graph_is_a_struct_with_a_name{
     "an input of a graph is a struct with a name: struct image : input<28, 28, 1> {};"};
 inline constexpr reason in_a_row_of_layers_a_node_stands_first{
-    "a node must be first in a row of layers: the layers before it would have no reader"};
+    "a node must be first in a row of layers, as the layers before it would have no reader; shared layers have no nodes"};
 inline constexpr reason a_node_cannot_need_itself{"a node cannot need itself"};
 inline constexpr reason a_graph_ends_in_nodes{"a graph lists its outputs, which are nodes: graph<kind, box>"};
 inline constexpr reason a_graph_names_each_output_once{"a graph names each output once"};
 inline constexpr reason a_graph_has_at_most_8_inputs_and_8_outputs{"a graph has at most 8 inputs and 8 outputs"};
-inline constexpr reason nodes_and_named_inputs_belong_to_a_graph{
-    "a node, or an input with a name, belongs in a graph, not in a sequential"};
+inline constexpr reason nodes_named_inputs_and_shared_layers_belong_to_a_graph{
+    "a node, an input with a name, and shared layers belong in a graph, not in a sequential"};
+inline constexpr reason shared_layers_are_a_struct_with_a_name{
+    "shared layers are a struct with a name: struct encoder : shared<dense<64, relu>, dense<16>> {};"};
+inline constexpr reason shared_layers_receive_one_shape{"shared layers receive the same shape wherever they are used"};
+inline constexpr reason shared_layers_have_no_batch_norm_whose_statistics_would_be_of_two_inputs{
+    "shared layers have no batch_norm, whose statistics would be of two inputs: layer_norm normalizes each sample by itself"};
+inline constexpr reason shared_layers_are_frozen_in_all_uses_or_in_none{
+    "shared layers are frozen in all uses or in none: struct encoder : shared<frozen<dense<64>>> {};"};
 inline constexpr reason repeated_takes_a_number_from_1_on_and_layers{
     "repeated takes a number of times, at least 1, and layers: repeated<12, dense<64, relu>>"};
 }  // namespace reasons
@@ -69,13 +83,18 @@ concept graph_place = graph_node<N> || graph_input<N>;
 template <class N>
 inline constexpr char identity_of_node = 0;
 
+/// Records the failure of an item, unless there is one already.
+constexpr void fail(recorder& r, int node, const reason& why, shape received = {}, shape wanted = {}) {
+  if (r.failed->node < 0) *r.failed = {std::max(node, 0), &why, received, r.here, false, wanted};
+}
+
 /// A node among the items of another one records nothing: it is where that row goes on.
 template <class N>
 struct place_among_items {
   using types = type_list<>;
   static constexpr int record(recorder& r, int) {
-    if (r.places) return r.places->find(&identity_of_node<N>);
-    if (r.failed->node < 0) *r.failed = {std::max(r.size - 1, 0), &reasons::nodes_and_named_inputs_belong_to_a_graph, {}, r.here};
+    if (r.places) return std::max(r.places->find(&identity_of_node<N>), 0);
+    fail(r, r.size - 1, reasons::nodes_named_inputs_and_shared_layers_belong_to_a_graph);
     return 0;
   }
 };
@@ -83,6 +102,47 @@ template <graph_node N>
 struct structure<N> : place_among_items<N> {};
 template <graph_input N>
 struct structure<N> : place_among_items<N> {};
+
+template <class... Items>
+branch<Items...> row_of_shared(const shared<Items...>*);
+template <class N>
+concept shared_layers = std::is_class_v<N> && requires { row_of_shared(static_cast<const N*>(nullptr)); };
+
+/// The first use records the owners of the parameters. Each further one records nodes of its own, which use these parameters and
+/// belong to the same layers.
+template <shared_layers N>
+struct structure<N> {
+  using row = structure<decltype(row_of_shared(static_cast<const N*>(nullptr)))>;
+  using types = typename row::types;
+
+  static constexpr int record(recorder& r, int in) {
+    const int begin = r.size, layers = r.layers, out = row::record(r, in);
+    if (!r.places) {
+      fail(r, begin, reasons::nodes_named_inputs_and_shared_layers_belong_to_a_graph);
+      return out;
+    }
+    const int owner = r.places->find(&identity_of_node<N>);
+    if (owner < 0) {
+      r.places->add(&identity_of_node<N>, begin);
+      return out;
+    }
+    r.layers = layers;
+    for (int k = begin; k < r.size && r.failed->node < 0; ++k) {
+      tape_node& node = r.nodes[k];
+      const tape_node& first = r.nodes[owner + k - begin];
+      const shape received = r.nodes[node.input[0]].out, wanted = r.nodes[first.input[0]].out;
+      if (received != wanted)
+        fail(r, k, reasons::shared_layers_receive_one_shape, received, wanted);
+      else if (node.operation->traits.whole_batch)
+        fail(r, k, reasons::shared_layers_have_no_batch_norm_whose_statistics_would_be_of_two_inputs, received);
+      node.owner = owner + k - begin;
+      node.layer_number = first.layer_number;
+    }
+    return out;
+  }
+};
+template <class... Items>
+struct structure<shared<Items...>> : structure<refused<reasons::shared_layers_are_a_struct_with_a_name>> {};
 
 template <int Times, class... Items>
 struct structure<repeated<Times, Items...>> : structure<refused<reasons::repeated_takes_a_number_from_1_on_and_layers>> {};
@@ -139,6 +199,12 @@ template <class Device, class... Items>
 struct edges_of_item<on<Device, Items...>> : edges_of_row<Items...> {};
 template <int Times, class... Items>
 struct edges_of_item<repeated<Times, Items...>> : edges_of_row<branch<>, Items...> {};
+template <shared_layers N>
+struct edges_of_item<N> {
+  using row = edges_of_item<decltype(row_of_shared(static_cast<const N*>(nullptr)))>;
+  using names = type_list<>;
+  static constexpr bool begins = false, is_sound = std::is_same_v<typename row::names, type_list<>>;
+};
 template <class Branches>
 struct edges_of_branches;
 template <class... Branches>
@@ -292,7 +358,7 @@ struct structure<items_of_graph<type_list<N...>, type_list<Losses...>>> {
   static constexpr int record(recorder& r, int) {
     constexpr record_function nodes[] = {&structure_of_node<N>::record...}, losses[] = {&after<N>::record...};
     constexpr const char* identities[] = {&identity_of_node<N>...};
-    named_place table[sizeof...(N)] = {};
+    named_place table[sizeof...(N) + length(types{})] = {};
     named_places places{table};
     r.places = &places;
     int last = 0;
@@ -305,6 +371,9 @@ struct structure<items_of_graph<type_list<N...>, type_list<Losses...>>> {
     }
     --r.here.depth;
     r.places = nullptr;
+    for (int k = 0; k < r.size && r.failed->node < 0; ++k)
+      if (const int owner = r.nodes[k].owner; owner >= 0 && r.nodes[k].frozen != r.nodes[owner].frozen)
+        fail(r, k, reasons::shared_layers_are_frozen_in_all_uses_or_in_none);
     return last;
   }
 };
@@ -315,6 +384,9 @@ struct place_of_failure<items_of_graph<type_list<N...>, Losses>, std::integer_se
   using items = items_of_graph<type_list<N...>, Losses>;
   using type = in_node<at_t<failure_of<items>.where.index[0], type_list<N...>>, failure_of<items>.where.index[P]...>;
 };
+
+template <class Node, class... Among>
+inline constexpr int times_among = (int(std::is_same_v<Node, Among>) + ... + 0);
 
 /// The index of the first false value; -1: there is none.
 template <int N>
@@ -347,8 +419,6 @@ struct complaint_about_nodes<type_list<N...>> {
 
 template <class... Outputs>
 struct outputs_of_graph {
-  template <class N>
-  static constexpr int uses = (int(std::is_same_v<N, Outputs>) + ... + 0);
   static constexpr int wrong = first_false({(graph_node<Outputs> && !is_nameless_node<Outputs>)..., true});
   static auto sentence() {
     if constexpr (sizeof...(Outputs) == 0)
@@ -359,7 +429,7 @@ struct outputs_of_graph {
     else if constexpr (sizeof...(Outputs) > max_ends)
       return std::type_identity<
           wrong_argument<type_list<Outputs...>, because<reasons::a_graph_has_at_most_8_inputs_and_8_outputs>>>{};
-    else if constexpr (((uses<Outputs> > 1) || ...))
+    else if constexpr (((times_among<Outputs, Outputs...> > 1) || ...))
       return std::type_identity<wrong_argument<type_list<Outputs...>, because<reasons::a_graph_names_each_output_once>>>{};
     else
       return std::type_identity<no_complaint>{};
@@ -415,6 +485,14 @@ struct graph : detail::members_of_graph_t<Outputs...> {
 };
 
 namespace detail {
+/// Whether layers of some items use the parameters of others.
+template <class Items>
+inline constexpr bool shares_weights = [] {
+  for (const tape_node& node : tape_of<Items>.nodes)
+    if (node.owner >= 0) return true;
+  return false;
+}();
+
 template <class N>
 inline constexpr bool is_graph = false;
 template <class... Outputs>

@@ -58,7 +58,8 @@ constexpr int count_parameters(const tape<N>& t) {
   parameter owned[max_parameters] = {};
   int n = 0;
   if (t.well_shaped())
-    for (int i = 1; i < N; ++i) n += t.nodes[i].operation->parameters(t.in(i), owned);
+    for (int i = 1; i < N; ++i)
+      if (t.nodes[i].owner < 0) n += t.nodes[i].operation->parameters(t.in(i), owned);
   return n;
 }
 
@@ -69,7 +70,7 @@ constexpr parameter_layout<Count> lay_out_parameters(const tape<N>& t) {
   parameter owned[max_parameters] = {};
   const auto place = [&](bool trainable) {
     for (int i = 1, slot = 0; i < N; ++i) {
-      const int n = parameters_of_node(t.nodes[i], t.in(i), owned);
+      const int n = t.nodes[i].owner < 0 ? parameters_of_node(t.nodes[i], t.in(i), owned) : 0;
       for (int k = 0; k < n; ++k, ++slot) {
         if (owned[k].trainable != trainable) continue;
         l.slots[slot] = {owned[k], l.size, i, k};
@@ -86,7 +87,7 @@ constexpr parameter_layout<Count> lay_out_parameters(const tape<N>& t) {
 }
 }  // namespace detail
 
-/// The slots are in the order of the tape, not of their offsets.
+/// The slots are in the order of the tape, not of their offsets. A node that uses the parameters of another one has none.
 template <class Items>
 inline constexpr auto layout_of = detail::lay_out_parameters<detail::count_parameters(tape_of<Items>)>(tape_of<Items>);
 

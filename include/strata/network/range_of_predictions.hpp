@@ -31,6 +31,7 @@ namespace detail {
 struct range_complaint {
   int last = 0;  // the node that produces the values
   const reason* why = nullptr;
+  int output = 0;
 };
 
 template <int N>
@@ -44,21 +45,21 @@ constexpr range_complaint complaint_about_range(const tape<N>& t) {
     const value_range made = t.nodes[last].operation->traits.makes, taken = t.nodes[ends.losses[k]].operation->traits.takes;
     const bool probabilities = made == value_range::from_0_to_1 || made == value_range::distribution;
     if (made == value_range::distribution && t.nodes[last].out.last() == 1)
-      return {last, &reasons::softmax_of_one_unit_is_always_1_use_sigmoid_or_allow_it_by_activation_linear};
+      return {last, &reasons::softmax_of_one_unit_is_always_1_use_sigmoid_or_allow_it_by_activation_linear, k};
     if (made == value_range::real && taken == value_range::distribution)
-      return {last,
-              &reasons::the_loss_takes_probabilities_end_with_softmax_or_write_from_logits_or_allow_it_by_activation_linear};
+      return {last, &reasons::the_loss_takes_probabilities_end_with_softmax_or_write_from_logits_or_allow_it_by_activation_linear,
+              k};
     if (made == value_range::real && taken == value_range::from_0_to_1)
-      return {last,
-              &reasons::the_loss_takes_probabilities_end_with_sigmoid_or_write_from_logits_or_allow_it_by_activation_linear};
+      return {last, &reasons::the_loss_takes_probabilities_end_with_sigmoid_or_write_from_logits_or_allow_it_by_activation_linear,
+              k};
     if (probabilities && taken == value_range::real)
-      return {last, &reasons::from_logits_applies_the_activation_again_leave_out_either_or_allow_it_by_activation_linear};
+      return {last, &reasons::from_logits_applies_the_activation_again_leave_out_either_or_allow_it_by_activation_linear, k};
   }
   return {};
 }
 
-/// no_complaint, or the diagnostic about the last layer of Items and the loss after it.
-template <class Items, class Loss>
+/// no_complaint, or the diagnostic about a layer of Items and the loss after it. Losses: a type_list in the order of the tape.
+template <class Items, class Losses>
 struct range_verdict {
   static constexpr range_complaint found = complaint_about_range(tape_of<Items>);
   static auto sentence() {
@@ -66,7 +67,7 @@ struct range_verdict {
       return std::type_identity<no_complaint>{};
     else
       return std::type_identity<prediction_mismatch<the_network_ends_with<typename at_t<found.last, node_types_of<Items>>::layer>,
-                                                    the_loss_is<Loss>, because<*found.why>>>{};
+                                                    the_loss_is<at_t<found.output, Losses>>, because<*found.why>>>{};
   }
   using type = typename decltype(sentence())::type;
 };

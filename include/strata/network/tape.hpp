@@ -27,6 +27,7 @@ struct tape_node {
   int arity = 0;
   int consumers = 0;    // number of inputs of later nodes that read it
   bool frozen = false;  // its parameters are not trained
+  int owner = -1;       // the node whose parameters it uses; -1: it has its own
   int device = -1;      // device of the innermost `on`; -1: none
   shape out{};          // shape of one sample
 
@@ -123,20 +124,21 @@ constexpr int odd_one_out(std::span<const shape> in) {
   return odd;
 }
 
-/// Where the nodes of a graph that are recorded so far end on the tape.
+/// Where the nodes of a graph that are recorded so far end on the tape, and where its shared layers begin.
 struct named_place {
   const char* identity = nullptr;
-  int end = 0;
+  int at = 0;
 };
 struct named_places {
   named_place* first;
   int count = 0;
 
-  constexpr void add(const char* identity, int end) { first[count++] = {identity, end}; }
+  constexpr void add(const char* identity, int at) { first[count++] = {identity, at}; }
+  /// -1: it is not there.
   constexpr int find(const char* identity) const {
     for (int k = 0; k < count; ++k)
-      if (first[k].identity == identity) return first[k].end;
-    return 0;
+      if (first[k].identity == identity) return first[k].at;
+    return -1;
   }
 };
 

@@ -254,7 +254,7 @@ class pass : kernel_calls<Program, Backend, Why> {
       if (!plan.groups[g].trains) continue;
       if (trains(g)) {
         operands<T> o = of(g);
-        o.adds_dw = adds;
+        o.adds_dw = adds || plan.groups[g].adds_dw;
         run(code[std::size_t(g)].backward, o, g, pass_direction::backward);
       }
       passed(g);

@@ -58,6 +58,7 @@ struct kernel_group {
   bool runs_again = false;  // before the backward of its piece
   int statistics = 0;       // two ranges of kernel.statistics doubles: forward, backward
   long derived = 0;
+  bool adds_dw = false;            // a later group has stored the gradients of its parameters before: add
   bool trains = false;             // it or a group before it has parameters: it takes part in backward
   bool wants_dx[max_inputs] = {};  // the group of that input trains
   bool adds_dx[max_inputs] = {};   // another group has stored the gradient of that input before: add
@@ -95,6 +96,13 @@ struct plan {
     long most = 0;
     for (int k = 0; k < segment_count; ++k) most = std::max(most, begin_of_segment[k + 1] - begin_of_segment[k]);
     return most;
+  }
+
+  /// Whether groups share parameters: their gradients are known when the first of them has added its own.
+  constexpr bool shares_parameters() const {
+    for (int g = 0; g < group_count; ++g)
+      if (groups[g].adds_dw) return true;
+    return false;
   }
 
   /// With several segments, saved values must live for all samples of a leaf, not only for a micro-batch.
@@ -203,12 +211,24 @@ constexpr void form_groups(const tape<N>& t, const kernel_match* matches, purpos
 }
 
 template <int N, int Count>
-constexpr void find_parameters(const parameter_layout<Count>& l, plan<N>& p) {
-  for (int s = 0; s < Count; ++s) {
-    kernel_group& g = p.groups[p.group_of[l.slots[s].node]];
-    g.trainable[g.parameter_count] = l.slots[s].what.trainable;
-    g.parameters[g.parameter_count++] = l.slots[s].offset;
-    g.trains = g.trains || l.slots[s].what.trainable;
+constexpr void find_parameters(const tape<N>& t, const parameter_layout<Count>& l, plan<N>& p) {
+  const auto give = [&](const parameter_slot& slot, int node) {
+    kernel_group& g = p.groups[p.group_of[node]];
+    g.trainable[g.parameter_count] = slot.what.trainable;
+    g.parameters[g.parameter_count++] = slot.offset;
+    g.trains = g.trains || slot.what.trainable;
+  };
+  for (int s = 0; s < Count; ++s) give(l.slots[s], l.slots[s].node);
+  for (int i = 0; i < N; ++i) {
+    const int owner = t.nodes[i].owner;
+    if (owner < 0) continue;
+    for (int s = 0; s < Count; ++s)
+      if (l.slots[s].node == owner) {
+        give(l.slots[s], i);
+        p.groups[p.group_of[owner]].adds_dw = true;
+        for (int k = owner + 1; k < i; ++k)
+          if (t.nodes[k].owner == owner) p.groups[p.group_of[k]].adds_dw = true;
+      }
   }
   // A group trains if any group before it has trained parameters.
   for (int i = 0; i < p.group_count; ++i) {
@@ -330,7 +350,7 @@ constexpr detail::plan<N> make_plan(const detail::tape<N>& t, const parameter_la
   detail::plan<N> p;
   if (!t.well_shaped()) return p;
   detail::form_groups(t, matches, why, p);
-  detail::find_parameters(l, p);
+  detail::find_parameters(t, l, p);
   if (may_be_narrow) detail::find_narrow_outputs(p);
   detail::find_scratch(p);
   if (least_elements_of_segment > 0) detail::cut_into_segments(l.trainable, least_elements_of_segment, p);

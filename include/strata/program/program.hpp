@@ -33,6 +33,9 @@ struct program {
 };
 
 namespace detail {
+template <class... Output>
+join_t<typename Output::metrics...> metrics_of(type_list<Output...>);
+
 template <int N>
 constexpr end_sizes sizes_of_ends(const tape<N>& t) {
   const tape_ends ends = ends_of(t);
@@ -46,6 +49,10 @@ constexpr end_sizes sizes_of_ends(const tape<N>& t) {
 /// The sizes, for each input and each output of the network, of a sample in a batch.
 template <class Program>
 inline constexpr end_sizes ends_of_program = detail::sizes_of_ends(tape_of<typename Program::items>);
+
+/// The metrics of all outputs, one after the other.
+template <class Program>
+using metrics_of_program = decltype(detail::metrics_of(typename Program::outputs{}));
 
 namespace detail {
 template <class Network>

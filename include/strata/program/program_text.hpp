@@ -64,7 +64,7 @@ template <class Program>
   }(node_types_of<typename Program::items>{});
   [&]<class... Metric>(type_list<Metric...>) {
     ((text += text_of({", metric ", text_with_settings(Metric::name, numbers_of<Metric>)})), ...);
-  }(typename Program::metrics{});
+  }(metrics_of_program<Program>{});
   return text;
 }
 

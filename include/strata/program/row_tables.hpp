@@ -38,13 +38,14 @@ constexpr auto find_row_tables() {
   std::size_t n = 0;
   for (int s = 0; s < l.count; ++s) {
     const parameter_slot& slot = l.slots[s];
-    if (const tape_node& owner = t.nodes[slot.node]; owner.operation->traits.looks_up)
-      tables[n++] = {slot.offset,
-                     slot.what.extents[0],
-                     slot.what.extents[1],
-                     owner.layer_number,
-                     input_of_node(t.nodes, owner.input[0]),
-                     t.in(slot.node).size()};
+    for (int i = slot.node; i < t.size && t.nodes[slot.node].operation->traits.looks_up; ++i)
+      if (i == slot.node || t.nodes[i].owner == slot.node)
+        tables[n++] = {slot.offset,
+                       slot.what.extents[0],
+                       slot.what.extents[1],
+                       t.nodes[i].layer_number,
+                       input_of_node(t.nodes, t.nodes[i].input[0]),
+                       t.in(i).size()};
   }
   return tables;
 }

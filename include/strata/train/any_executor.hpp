@@ -1,5 +1,6 @@
 // An executor with its type erased, so that the loops of fit and evaluate are compiled once for all programs.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <span>
@@ -7,12 +8,14 @@
 #include <strata/base/error.hpp>
 #include <strata/base/exceptions.hpp>
 #include <strata/base/hash.hpp>
+#include <strata/base/node_name.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/concepts/metric.hpp>
 #include <strata/program/executor.hpp>
 #include <strata/program/row_tables.hpp>
 #include <strata/train/any_process_group.hpp>
 #include <strata/train/checks.hpp>
+#include <strata/train/loss_weights.hpp>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -117,18 +120,57 @@ class any_executor {
 
 namespace detail {
 
-template <class Program, class Metrics = typename Program::metrics>
-struct reported_metrics;
-template <class Program, class... M>
-struct reported_metrics<Program, type_list<M...>> {
+/// "kind_accuracy": the name of a loss or a metric of one of several outputs, which have names.
+template <class Node, class Named>
+inline constexpr auto name_at_output = [] {
+  constexpr std::string_view node = node_name<Node>, name = Named::name;
+  std::array<char, node.size() + 1 + name.size() + 1> text{};
+  std::copy_n(node.data(), node.size(), text.data());
+  text[node.size()] = '_';
+  std::copy_n(name.data(), name.size(), text.data() + node.size() + 1);
+  return text;
+}();
+struct loss_of_output {
+  static constexpr auto name = "loss";
+};
+
+/// What a step reports, in the order of metric_sums.
+template <class Program, class Outputs>
+struct list_of_reported;
+template <class Program, class Loss, class... M>
+struct list_of_reported<Program, type_list<compared_output<Loss, type_list<M...>>>> {
   static constexpr int predictions() {
     if constexpr ((adds_several<M> || ...))
       return int(ends_of_program<Program>.outputs[0]);
     else
       return 0;
   }
-  static constexpr auto all =
-      with_own_names(std::array<reported_metric, 1 + sizeof...(M)>{{{.base_name = "loss"}, report_of<M>(predictions())...}});
+  static constexpr std::array<reported_metric, 1 + sizeof...(M)> list() {
+    return {{{.base_name = "loss"}, report_of<M>(predictions())...}};
+  }
+};
+template <class Program, class First, class Second, class... More>
+struct list_of_reported<Program, type_list<First, Second, More...>> {
+  template <class Node, class... M>
+  static constexpr void add([[maybe_unused]] reported_metric*& to, [[maybe_unused]] long predictions, type_list<M...>) {
+    ((*to = report_of<M>(int(predictions)), (to++)->base_name = name_at_output<Node, M>.data()), ...);
+  }
+  template <class... Node, class... Output>
+  static constexpr auto list_of(type_list<Node...>, type_list<Output...>) {
+    std::array<reported_metric, 1 + sizeof...(Node) + std::size_t(length(metrics_of_program<Program>{}))> all{};
+    reported_metric* to = all.data();
+    *to++ = {.base_name = "loss"};
+    ((*to++ = {.base_name = name_at_output<Node, loss_of_output>.data()}), ...);
+    const long* predictions = ends_of_program<Program>.outputs;
+    (add<Node>(to, *predictions++, typename Output::metrics{}), ...);
+    return all;
+  }
+  static constexpr auto list() { return list_of(typename Program::output_nodes{}, typename Program::outputs{}); }
+};
+
+template <class Program>
+struct reported_metrics {
+  static constexpr auto all = with_own_names(list_of_reported<Program, typename Program::outputs>::list());
   static constexpr std::size_t sums = [] {
     std::size_t pairs = 0;
     for (const reported_metric& m : all) pairs += m.pairs();
@@ -152,13 +194,16 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   erased_group<group_type> group_;
   [[no_unique_address]] std::conditional_t<may_be_pending, std::vector<sums_of_step>, empty> results_;  // read, then pending
   std::size_t read_ = 0;
+  const loss_weights<Program>& factors_;
 
-  static void copy(const metric_sums<Program>& from, std::span<metric_sum> to) {
+  void copy(metric_sums<Program> from, std::span<metric_sum> to) const {
+    if constexpr (graph_program<Program>) factors_.take_from(from);
     for (std::size_t k = 0; k < from.size(); ++k) to[k] = from[k];
   }
 
  public:
-  explicit erased_executor(Executor& executor) : executor_(executor), group_(executor.group()) {}
+  erased_executor(Executor& executor, const loss_weights<Program>& factors)
+      : executor_(executor), group_(executor.group()), factors_(factors) {}
 
   typename any_executor<T>::program_info about() const override {
     using reported = reported_metrics<Program>;

@@ -1,6 +1,7 @@
 // A source of batches with its type erased: the loop over batches is compiled once per program instead of once per data set.
 #pragma once
 #include <optional>
+#include <strata/base/meta.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/batch_stage.hpp>
@@ -66,7 +67,8 @@ class stream_over : public batch_stream<T> {
   std::ranges::iterator_t<Source> at_{};
   bool fresh_ = true;  // no batch has been taken yet
   std::optional<data_position> resumed_at_;
-  std::vector<T> x_, targets_, weights_;  // a batch converted to T
+  std::vector<T> x_, targets_, weights_;   // a batch converted to T
+  std::vector<std::vector<T>> converted_;  // the columns of one
   static constexpr bool tells_position = requires(Source& source, data_position at) {
     { std::as_const(source).where() } -> std::same_as<data_position>;
     source.resume_at(at);
@@ -138,6 +140,30 @@ class stream_over : public batch_stream<T> {
  private:
   static void take(const samples<T>& from, samples<T>& batch) { batch = from; }
   /// Converts elements of another precision: a network in double takes batches of float.
+  template <class U>
+    requires requires { typename Source::columns; }
+  [[gnu::cold]] void take(const samples<U>& from, samples<T>& batch) {
+    batch = {};
+    batch.count = from.count;
+    converted_.clear();
+    const auto convert = [&](const U* rows, long size) -> const T* {
+      if (!rows) return nullptr;
+      return converted_.emplace_back(rows, rows + from.count * size).data();
+    };
+    [&]<class... Column>(type_list<Column...>) {
+      int x = 0, y = 0;
+      const auto add = [&](label_kind kind, long size) {
+        if (kind == label_kind::none) {
+          batch.inputs[x] = convert(from.inputs[x], size);
+          ++x;
+          return;
+        }
+        const truth_rows<U>& truth = from.truths[y];
+        batch.truths[y++] = {truth.labels, convert(truth.targets, size), convert(truth.weights, 1)};
+      };
+      (add(Column::kind, Column::extents.size()), ...);
+    }(typename Source::columns{});
+  }
   template <class U>
   [[gnu::cold]] void take(const samples<U>& from, samples<T>& batch) {
     const std::size_t count = std::size_t(from.count), in = count * std::size_t(Source::sample_shape.size()),

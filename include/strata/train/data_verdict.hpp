@@ -61,10 +61,23 @@ inline constexpr reason x_and_y_are_contiguous_numbers_such_as_a_vector_of_float
     "arrays have their numbers one after the other in memory: a vector or span of float, not a vector of vectors"};
 inline constexpr reason data_of_another_shape_get_it_from_data_array_or_data_map_to{
     "the data have as many numbers in another shape: data::array<float, shape{28, 28, 1}>(values) has the network's"};
+inline constexpr reason columns_belong_to_a_graph_whose_outputs_are_compared{
+    "data with columns are for a graph, and a trainer that compares its outputs: trainer{graph<kind>{}, adam{}, "
+    "compare<kind>(sparse_categorical_crossentropy{})}"};
 inline constexpr reason the_data_must_come_in_batches_put_batch_after_it{"fit and evaluate take batches: data | data::batch<64>"};
 }  // namespace reasons
 
 namespace detail {
+
+template <class Loss>
+constexpr const reason& why_other_labels(label_kind given, shape target) {
+  if (given == label_kind::none) return reasons::the_data_set_has_no_labels_write_data_from_tensor_slices_of_x_and_y;
+  if (Loss::labels == label_kind::dense)
+    return takes_classes<Loss> ? reasons::use_sparse_categorical_crossentropy_or_put_data_one_hot_before_batch
+                               : reasons::this_loss_takes_targets_of_floating_point_numbers_make_them_a_vector_of_float;
+  return target.size() == 1 ? reasons::class_numbers_are_integers_make_the_labels_a_vector_of_int
+                            : reasons::use_categorical_crossentropy_or_leave_out_one_hot;
+}
 
 /// Checks that a source has what a program needs: no_complaint, or the diagnostic.
 template <class Program, class Source, bool NeedsLabels>
@@ -83,15 +96,6 @@ struct data_verdict {
     return taken.rank() == 1 ? reasons::begin_with_input_of_the_shape_of_the_data_then_flatten
                              : reasons::begin_with_input_of_the_shape_of_the_data_then_reshape;
   }
-  static constexpr const reason& why_other_labels() {
-    if (Source::labels == label_kind::none) return reasons::the_data_set_has_no_labels_write_data_from_tensor_slices_of_x_and_y;
-    if (loss::labels == label_kind::dense)
-      return takes_classes<loss> ? reasons::use_sparse_categorical_crossentropy_or_put_data_one_hot_before_batch
-                                 : reasons::this_loss_takes_targets_of_floating_point_numbers_make_them_a_vector_of_float;
-    return Source::target_shape.size() == 1 ? reasons::class_numbers_are_integers_make_the_labels_a_vector_of_int
-                                            : reasons::use_categorical_crossentropy_or_leave_out_one_hot;
-  }
-
   static auto sentence() {
     if constexpr (yielded != taken)
       return std::type_identity<
@@ -99,7 +103,7 @@ struct data_verdict {
                         because<why_other_shape()>>>{};
     else if constexpr (NeedsLabels && Source::labels != loss::labels)
       return std::type_identity<data_mismatch<the_loss_takes_labels<loss, loss::labels>, the_data_set_has_labels<Source::labels>,
-                                              because<why_other_labels()>>>{};
+                                              because<why_other_labels<loss>(Source::labels, Source::target_shape)>>>{};
     else if constexpr (NeedsLabels && loss::labels == label_kind::dense && Source::target_shape != predicted)
       return std::type_identity<data_mismatch<typename spelled<the_network_predicts, predicted>::type,
                                               typename spelled<the_targets_have, Source::target_shape>::type,
@@ -121,6 +125,11 @@ struct data_verdict<Program, Source, NeedsLabels> {
       wrong_argument<Source, because<(is_view       ? reasons::the_data_must_come_in_batches_put_batch_after_it
                                       : NeedsLabels ? reasons::fit_takes_arrays_of_numbers_x_and_y_or_batches_of_a_data_set
                                                     : reasons::predict_takes_an_array_of_numbers_or_batches_of_a_data_set)>>;
+};
+template <class Program, class Source, bool NeedsLabels>
+  requires(batch_source<Source> && has_columns<Source> && !requires { typename Program::output_nodes; })
+struct data_verdict<Program, Source, NeedsLabels> {
+  using type = wrong_argument<Source, because<reasons::columns_belong_to_a_graph_whose_outputs_are_compared>>;
 };
 template <class Program, bool NeedsLabels>
 struct data_verdict<Program, data::refused_view, NeedsLabels> {

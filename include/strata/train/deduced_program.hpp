@@ -17,6 +17,7 @@
 #include <strata/train/predictions.hpp>
 #include <strata/train/trainer_extras.hpp>
 #include <string>
+#include <tuple>
 #include <type_traits>
 
 namespace strata {
@@ -38,6 +39,8 @@ inline constexpr reason a_trainer_takes_an_optimizer_second_such_as_adam{"a trai
 inline constexpr reason a_trainer_takes_a_loss_third_such_as_mean_squared_error{
     "a trainer takes a loss third, such as mean_squared_error{}"};
 inline constexpr reason a_trainer_takes_a_graph_of_one_input_and_one_output;
+inline constexpr reason shared_layers_are_trained_by_one_device_and_mirrored_on_processors{
+    "shared layers are trained by one_device and mirrored on processors only"};
 inline constexpr reason the_optimizer_comes_before_the_loss{"a trainer takes the optimizer before the loss"};
 }  // namespace reasons
 
@@ -67,6 +70,17 @@ concept meant_as_a_loss = requires { T::labels; } || requires { &T::output_shape
 template <class T>
 concept meant_as_an_optimizer = requires(const T& o) { o.learning_rate; } || requires(const T& o) { o.slots(); };
 
+/// The diagnostic for an optimizer: void if nothing is wrong.
+template <class Optimizer>
+auto sentence_on_optimizer() {
+  if constexpr (!optimizer<Optimizer> && !meant_as_an_optimizer<Optimizer>)
+    return std::type_identity<wrong_argument<Optimizer, because<reasons::a_trainer_takes_an_optimizer_second_such_as_adam>>>{};
+  else if constexpr (!optimizer<Optimizer>)
+    return optimizer_verdict<Optimizer>{};
+  else
+    return std::type_identity<void>{};
+}
+
 /// The diagnostic for the first three arguments of a trainer: void if nothing is wrong.
 template <class Network, class Optimizer, class Loss>
 auto sentence_on_parts() {
@@ -80,10 +94,8 @@ auto sentence_on_parts() {
     return std::type_identity<wrong_argument<Network, because<reasons::a_trainer_takes_a_network_first_such_as_sequential>>>{};
   else if constexpr (meant_as_a_loss<Optimizer> && meant_as_an_optimizer<Loss>)
     return std::type_identity<swapped_arguments<Optimizer, Loss, because<reasons::the_optimizer_comes_before_the_loss>>>{};
-  else if constexpr (!optimizer<Optimizer> && !meant_as_an_optimizer<Optimizer>)
-    return std::type_identity<wrong_argument<Optimizer, because<reasons::a_trainer_takes_an_optimizer_second_such_as_adam>>>{};
   else if constexpr (!optimizer<Optimizer>)
-    return optimizer_verdict<Optimizer>{};
+    return sentence_on_optimizer<Optimizer>();
   else if constexpr (!loss_function<Loss> && !meant_as_a_loss<Loss>)
     return std::type_identity<wrong_argument<Loss, because<reasons::a_trainer_takes_a_loss_third_such_as_mean_squared_error>>>{};
   else if constexpr (!loss_function<Loss>)
@@ -136,6 +148,34 @@ template <class Program, class Strategy>
   requires requires { typename Strategy::template verdict<Program>; }
 struct verdict_of_strategy<Program, Strategy> : Strategy::template verdict<Program> {};
 
+/// Whether a graph has shared layers and the strategy cannot train them.
+template <class Program, class Strategy>
+inline constexpr bool shares_weights_elsewhere = [] {
+  if constexpr (is_graph<typename Program::network>)
+    if constexpr (!requires { requires Strategy::trains_shared; }) return shares_weights<typename Program::items>;
+  return false;
+}();
+
+/// The diagnostic about predictions and losses, a type_list in the order of the tape, and about the strategy and its backend:
+/// void if nothing is wrong.
+template <class Program, class Strategy, class Losses>
+auto sentence_on_machine() {
+  using range = range_verdict<typename Program::items, Losses>;
+  if constexpr (shares_weights_elsewhere<Program, Strategy>)
+    return std::type_identity<
+        wrong_argument<Strategy, because<reasons::shared_layers_are_trained_by_one_device_and_mirrored_on_processors>>>{};
+  else if constexpr (range::found.last > 0)
+    return range{};
+  else if constexpr (!std::is_same_v<typename split_verdict_of<Program, Strategy>::type, no_complaint>)
+    return split_verdict_of<Program, Strategy>{};
+  else if constexpr (lacks_kernel<Program, Strategy> >= 0)
+    return kernel_verdict<Program, typename Strategy::backend, lacks_kernel<Program, Strategy>>{};
+  else if constexpr (!std::is_same_v<typename verdict_of_strategy<Program, Strategy>::type, no_complaint>)
+    return verdict_of_strategy<Program, Strategy>{};
+  else
+    return std::type_identity<void>{};
+}
+
 /// The diagnostic for the arguments as a whole program.
 template <class Program, class Strategy, class... Extra>
 auto sentence_on_whole() {
@@ -151,16 +191,8 @@ auto sentence_on_whole() {
     return verdict<typename Program::items>{};
   else if constexpr (!std::is_same_v<refused_metrics_of<Program>, type_list<>>)
     return metric_refusal<predictions_of<Program>, refused_metrics_of<Program>>{};
-  else if constexpr (range_verdict<typename Program::items, typename Program::loss>::found.last > 0)
-    return range_verdict<typename Program::items, typename Program::loss>{};
-  else if constexpr (!std::is_same_v<typename split_verdict_of<Program, Strategy>::type, no_complaint>)
-    return split_verdict_of<Program, Strategy>{};
-  else if constexpr (lacks_kernel<Program, Strategy> >= 0)
-    return kernel_verdict<Program, typename Strategy::backend, lacks_kernel<Program, Strategy>>{};
-  else if constexpr (!std::is_same_v<typename verdict_of_strategy<Program, Strategy>::type, no_complaint>)
-    return verdict_of_strategy<Program, Strategy>{};
   else
-    return std::type_identity<void>{};
+    return sentence_on_machine<Program, Strategy, type_list<typename Program::loss>>();
 }
 
 /// What trainer{arguments...} is.
@@ -195,17 +227,42 @@ struct deduced_program<Network, Optimizer, Loss, Extra...> {
   using strategy = decltype(strategy_for(static_cast<program*>(nullptr)));
 };
 
+/// What is wrong with the losses and metrics of a program. Those of a graph were checked when it was deduced.
+template <class Program>
+struct losses_verdict {
+  using type = no_complaint;
+};
+template <class Program>
+  requires requires { typename Program::loss_verdict; }
+struct losses_verdict<Program> {
+  using type = first_complaint<typename Program::loss_verdict::type,
+                               typename metric_verdict<Program::loss::labels, decltype(metrics_unfit_for<Program::loss::labels>(
+                                                                                  typename Program::metrics{}))>::type>;
+};
+
 /// What is wrong with trainer<Program, Strategy>, of which not all is found where a trainer deduces it from arguments.
 template <class Program, class Strategy>
-using trainer_verdict = first_complaint<typename Program::loss_verdict::type,
-                                        typename metric_verdict<Program::loss::labels, unfit_metrics<Program>>::type,
+using trainer_verdict = first_complaint<typename losses_verdict<Program>::type,
                                         typename executor_verdict<typename Strategy::template executor<Program>, Program>::type,
                                         typename strategy_verdict<Strategy, Program>::type>;
 
+/// What predict of a refused trainer returns.
 template <class Network>
-inline constexpr shape output_shape_or_none{};
+struct refused_predictions {
+  using type = predictions<float, shape{}>;
+};
 template <network Network>
-inline constexpr shape output_shape_or_none<Network> = Network::output_shape;
+  requires requires { Network::output_shape; }
+struct refused_predictions<Network> {
+  using type = predictions<float, Network::output_shape>;
+};
+template <class... Output>
+  requires(sizeof...(Output) > 1)
+struct refused_predictions<graph<Output...>> {
+  template <class>
+  using of_output = predictions<float, shape{}>;
+  using type = std::tuple<of_output<Output>...>;
+};
 }  // namespace detail
 
 template <class Program, class Strategy>
@@ -225,7 +282,7 @@ class trainer<detail::refused_program<Sentence, Network, Values>, void> {
   history fit(const auto&...) { return {}; }
   bool serve() { return false; }
   detail::evaluated<Values> evaluate(const auto&...) { return {}; }
-  predictions<float, detail::output_shape_or_none<Network>> predict(const auto&...) { return {}; }
+  typename detail::refused_predictions<Network>::type predict(const auto&...) { return {}; }
   std::array<metric_sum, 2> train_step(const auto&...) { return {}; }
   std::span<float> parameters() const { return {}; }
   void set_parameters(const auto&...) {}

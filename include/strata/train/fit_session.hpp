@@ -57,12 +57,6 @@ std::vector<std::string> description_of(std::uint64_t seed, long slots) {
   using network = typename Program::network;
   using policy = typename Program::precision;
   using T = typename Program::value_type;
-  const auto name_of_loss = [] {
-    if constexpr (requires { std::string(Program::loss::name); })
-      return std::string(Program::loss::name);
-    else
-      return std::string("without a name");
-  };
   const auto name_of_precision = [] {
     if constexpr (std::same_as<policy, precision::mixed_bf16>)
       return std::string("mixed_bf16");
@@ -74,10 +68,15 @@ std::vector<std::string> description_of(std::uint64_t seed, long slots) {
            std::same_as<policy, precision::f32> || std::same_as<policy, precision::f64> ? "" : " by another policy"});
   };
   std::vector<std::string> lines{text_of({"optimizer ", Program::optimizer::name, " with ", slots, " slots"}),
-                                 text_of({"precision ", name_of_precision()}), text_of({"loss ", name_of_loss()})};
-  [&]<class... M>(type_list<M...>) {
+                                 text_of({"precision ", name_of_precision()})};
+  const auto add_output = [&]<class Loss, class... M>(compared_output<Loss, type_list<M...>>) {
+    if constexpr (requires { std::string(Loss::name); })
+      lines.push_back(text_of({"loss ", Loss::name}));
+    else
+      lines.push_back("loss without a name");
     (lines.push_back(text_of({"metric ", text_with_settings(M::name, numbers_of<M>)})), ...);
-  }(typename Program::metrics{});
+  };
+  [&]<class... Output>(type_list<Output...>) { (add_output(Output{}), ...); }(typename Program::outputs{});
   lines.push_back(text_of({"seed ", seed}));
   const std::vector<std::string> names = parameter_names_of<network>();
   for (std::size_t i = 0; i < names.size(); ++i)

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <strata/base/error.hpp>
 #include <strata/base/numbers_of.hpp>
 #include <strata/network/layer_names.hpp>
 #include <strata/optimizers/setting.hpp>
@@ -73,6 +74,17 @@ model_view view_of_weights(std::span<T> arena) {
           .parameters = std::as_writable_bytes(arena)};
 }
 
+/// For formats of files that hold one input, one output and layers that are used once: throws strata::error for other networks.
+[[gnu::cold]] inline void refuse_several_ends(std::span<const tape_node> nodes, const char* format) {
+  int inputs = 0, unread = 0;
+  bool shares = false;
+  for (const tape_node& n : nodes) inputs += n.is_input(), unread += n.consumers == 0, shares = shares || n.owner >= 0;
+  if (inputs > 1 || unread > 1 || shares)
+    throw_error({format,
+                 ": a graph of several inputs or outputs, or with shared layers, has no such file yet: save_weights with a "
+                 "name that ends in .safetensors stores its weights"});
+}
+
 /// A view that includes the state of the optimizer if this process has it. If slots are sharded, they are included only with
 /// `collects`, which makes this a collective call.
 template <class Program, class Executor>
@@ -106,11 +118,14 @@ template <class Program, class Executor>
     to.slots = optimizer.slots();
     to.values = std::as_writable_bytes(slots);
   }
-  if constexpr (requires { std::string(Program::loss::name); })
-    view.loss = named_numbers{Program::loss::name, numbers_of<typename Program::loss>};
-  [&]<class... Metric>(type_list<Metric...>) {
-    (view.metrics.push_back({Metric::name, numbers_of<Metric>}), ...);
-  }(typename Program::metrics{});
+  if constexpr (length(typename Program::outputs{}) == 1) {
+    using only = at_t<0, typename Program::outputs>;
+    if constexpr (requires { std::string(only::loss::name); })
+      view.loss = named_numbers{only::loss::name, numbers_of<typename only::loss>};
+    [&]<class... Metric>(type_list<Metric...>) {
+      (view.metrics.push_back({Metric::name, numbers_of<Metric>}), ...);
+    }(typename only::metrics{});
+  }
   return view;
 }
 

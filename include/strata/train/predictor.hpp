@@ -12,6 +12,7 @@
 #include <strata/base/random.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/engine.hpp>
+#include <strata/data/core/column.hpp>
 #include <strata/losses/mean_squared_error.hpp>
 #include <strata/network/sequential.hpp>
 #include <strata/optimizers/sgd.hpp>
@@ -19,6 +20,7 @@
 #include <strata/program/leaf_policy.hpp>
 #include <strata/program/plan.hpp>
 #include <strata/program/program.hpp>
+#include <strata/program/program_of_graph.hpp>
 #include <strata/train/checks.hpp>
 #include <strata/train/predictions.hpp>
 #include <type_traits>
@@ -34,6 +36,32 @@ namespace detail {
 struct no_training : sgd {
   static constexpr bool predicts_only = true;
 };
+
+/// Defined in train/predicted_graph.hpp, which a predictor of other networks need not include.
+template <class Program>
+struct please_include_strata_train_graph_trainer;
+
+/// The program whose predictions a predictor computes. Its losses are never called.
+template <class Network, class Precision>
+struct program_to_predict {
+  using type = program<Network, mean_squared_error, no_training, type_list<>, Precision>;
+};
+template <class Network, class Precision>
+  requires is_graph<Network>
+struct program_to_predict<Network, Precision> {
+  template <class... Node>
+  static auto compared(type_list<Node...>) ->
+      typename in_order_of_nodes<typename Network::nodes, comparison<Node, mean_squared_error, type_list<>>...>::type;
+  using type = program_of_graph<Network, no_training, Precision, decltype(compared(typename Network::outputs{}))>;
+};
+
+template <class Network>
+struct shapes_of_predictor {};
+template <class Network>
+  requires requires { Network::input_shape; }
+struct shapes_of_predictor<Network> {
+  static constexpr shape input_shape = Network::input_shape, output_shape = Network::output_shape;
+};
 }  // namespace detail
 
 /// Predicts with constant weights: `predictor model{net{}, "net.safetensors"}`. Many threads may use one predictor at the same
@@ -42,15 +70,14 @@ struct no_training : sgd {
 /// optimizer, and compiles no kernel that is used in training only. On the CPU, the predictions have the same bits as those of a
 /// trainer.
 template <network Network, precision_policy Precision = precision::f32, class Backend = default_backend>
-class predictor {
-  using program_type = program<Network, mean_squared_error, detail::no_training, type_list<>, Precision>;  // for its network
+class predictor : public detail::shapes_of_predictor<Network> {
+  using program_type = typename detail::program_to_predict<Network, Precision>::type;
   using engine_type = typename engine_for<program_type, Backend>::type;
 
  public:
   using value_type = typename Precision::value_type;
   using network = Network;
   using options = typename engine_options<Backend>::type;
-  static constexpr shape input_shape = Network::input_shape, output_shape = Network::output_shape;
 
   /// Reads a weights file, or a snapshot; needs <strata/train/weights_file.hpp>. Throws strata::error naming the layer that
   /// differs. A call uses one thread unless `how` says otherwise.
@@ -81,11 +108,25 @@ class predictor {
           (*engine)->predict({to});
         });
   }
-  predictions<value_type, output_shape> predict(std::span<const value_type> x) const {
-    predictions<value_type, output_shape> out;
-    out.values.resize(x.size() / std::size_t(input_shape.size()) * std::size_t(output_shape.size()));
+  auto predict(std::span<const value_type> x) const {
+    predictions<value_type, Network::output_shape> out;
+    out.values.resize(x.size() / std::size_t(Network::input_shape.size()) * std::size_t(Network::output_shape.size()));
     predict(x, out.values);
     return out;
+  }
+  /// The outputs of a graph for a column for each input, `of<image>(pixels)`, as trainer::predict returns them. Throws
+  /// strata::error if the sizes of the columns do not match. Needs <strata/train/graph_trainer.hpp>.
+  template <class... Columns>
+    requires(detail::is_graph<Network> && sizeof...(Columns) > 0 && (detail::is_column<Columns> && ...))
+  auto predict(const Columns&... columns) const {
+    std::optional<lent_engine> engine;
+    return detail::please_include_strata_train_graph_trainer<program_type>::predict(
+        [&](int most) { engine.emplace(*shared_).prepare(most); },
+        [&](const samples<value_type>& piece, const output_rows<value_type>& to) {
+          (*engine)->begin(purpose::inference, piece, philox{0});
+          (*engine)->predict(to);
+        },
+        columns...);
   }
 
   /// Allocates what `calls` concurrent calls with up to `samples` samples need, so that the first of them allocates nothing and
@@ -176,11 +217,16 @@ class predictor {
 
   /// The first prediction of an engine allocates, and makes derived layouts of the weights.
   static void warm(engine_type& engine, int samples) {
-    const std::vector<value_type> x(std::size_t(samples) * std::size_t(input_shape.size()));
-    std::vector<value_type> out(std::size_t(samples) * std::size_t(output_shape.size()));
+    constexpr const end_sizes& ends = ends_of_program<program_type>;
+    std::vector<value_type> x[max_ends], out[max_ends];
+    strata::samples<value_type> batch;
+    output_rows<value_type> to;
+    batch.count = samples;
+    for (int k = 0; k < ends.input_count; ++k) x[k].resize(std::size_t(samples * ends.inputs[k])), batch.inputs[k] = x[k].data();
+    for (int k = 0; k < ends.output_count; ++k) out[k].resize(std::size_t(samples * ends.outputs[k])), to.at[k] = out[k].data();
     engine.prepare(samples, purpose::inference, 1);
-    engine.begin(purpose::inference, {x.data(), samples}, philox{0});
-    engine.predict({out.data()});
+    engine.begin(purpose::inference, batch, philox{0});
+    engine.predict(to);
   }
 
   /// An engine that no other call uses, with the newest weights.

@@ -9,6 +9,7 @@
 #include <strata/concepts/stored_samples.hpp>
 #include <strata/program/row_tables.hpp>
 #include <strata/train/batch_stream.hpp>
+#include <strata/train/loss_weights.hpp>
 #include <type_traits>
 #include <utility>
 
@@ -16,7 +17,7 @@ namespace strata::detail {
 
 /// Whether the devices of an executor can make batches of a source by themselves.
 template <class Program, class Executor, class Source>
-concept trains_on_stored = requires(Source& source) {
+concept trains_on_stored = !graph_program<Program> && requires(Source& source) {
   requires Executor::traits.keeps_samples;
   source.by_index();
   *source.stored();
@@ -76,15 +77,30 @@ class stored_stream final : public stream_over<T, Source> {
   }
 };
 
+/// Defined in train/columns_stream.hpp, which only the trainer of graphs includes.
+template <class Program, class Source>
+class columns_stream;
+
+/// The batches of a source on which nothing is trained.
+template <class Program, class Source>
+auto stream_to_read(Source& source, const row_choice& rows, const row_writers& writers,
+                    [[maybe_unused]] const loss_weights<Program>& factors) {
+  if constexpr (graph_program<Program>)
+    return columns_stream<Program, Source>(source, rows, writers, factors);
+  else
+    return stream_over<typename Program::value_type, Source>(source, rows, writers);
+}
+
 /// may_keep: nothing on the host reads the samples of a batch.
 template <class Program, class Executor, class Source>
-auto stream_to_train(Executor& executor, Source& source, const row_choice& rows, [[maybe_unused]] bool may_keep) {
-  using T = typename Program::value_type;
+auto stream_to_train(Executor& executor, Source& source, const row_choice& rows, [[maybe_unused]] bool may_keep,
+                     const loss_weights<Program>& factors) {
   if constexpr (trains_on_stored<Program, Executor, Source>) {
     constexpr const auto& t = tape_of<typename Program::items>;
-    return stored_stream<T, Source, Executor>(executor, source, rows, t.nodes[ends_of(t).losses[0]].out.last(), may_keep);
+    return stored_stream<typename Program::value_type, Source, Executor>(executor, source, rows,
+                                                                         t.nodes[ends_of(t).losses[0]].out.last(), may_keep);
   } else {
-    return stream_over<T, Source>(source, rows, executor.writers());
+    return stream_to_read<Program>(source, rows, executor.writers(), factors);
   }
 }
 

@@ -20,6 +20,10 @@ STRATA_FUNCTION void set_trainable(std::span<const tape_node> nodes, std::span<c
   const int number = layer_of_name(nodes, layer, "set_trainable");
   const auto is_of_layer = [&](const parameter_slot& s) { return nodes[std::size_t(s.node)].layer_number == number; };
   for (const tape_node& n : nodes) {
+    if (n.owner >= 0)
+      throw_error(
+          "set_trainable: a network with shared layers trains all of them: write frozen<...> around those that should not "
+          "change");
     if (n.layer_number != number || n.is_input()) continue;
     if (n.frozen && trains &&
         std::any_of(slots.begin(), slots.end(), [&](const parameter_slot& s) { return is_of_layer(s) && s.what.frozen; }))

@@ -6,7 +6,7 @@ namespace strata {
 template <class Program, class Strategy>
 template <class... Extra>
 trainer<Program, Strategy>::trainer(network, typename Program::optimizer optimizer, typename Program::loss, const Extra&... extra)
-    : training_(std::move(optimizer), extra...) {
+    : model(std::move(optimizer), extra...) {
   static_assert(detail::diagnosed<detail::extras_verdict<Extra...>>[0]);
 }
 
@@ -32,18 +32,8 @@ history trainer<Program, Strategy>::fit(X&& x, Y&& y, Options&&... options) {
   if constexpr (std::is_same_v<sentence, detail::no_complaint>)
     if (!serve())
       training_.telling_errors([&] {
-        const auto samples = detail::with_weights("fit", detail::samples_of_arrays<Program>("fit", x, y), options...);
-        const batch_size size = detail::pick(batch_size(32), options...);
-        constexpr bool splits = (std::is_same_v<std::remove_cvref_t<Options>, validation_split> || ...);
-        data::detail::slice part;
-        if constexpr (splits) part.count = detail::pick(validation_split(0), options...).to_train(samples.size());
-        auto batches = training_.batches_to_train(samples, part, size, detail::pick(shuffle(true), options...));
-        if constexpr (splits) {
-          validation held_back(detail::batches_in_order<T>(samples, {.first = part.count}, size));
-          past = training_.fit_on(batches, held_back, options...);
-        } else {
-          past = training_.fit_on(batches, options...);
-        }
+        past = training_.fit_samples(detail::with_weights("fit", detail::samples_of_arrays<Program>("fit", x, y), options...),
+                                     options...);
       });
   return past;
 }
@@ -140,25 +130,6 @@ void trainer<Program, Strategy>::adapt(Source&& source) {
       detail::adapt_to<T>(stream, network::input_shape.size(), layers, executor().parameters());
       executor().parameters_changed();
     });
-}
-
-template <class Program, class Strategy>
-void trainer<Program, Strategy>::reset_optimizer() {
-  constexpr bool has_state = executor_type::traits.has_slots || executor_type::traits.collects_slots;
-  static_assert(has_state, "reset_optimizer: the state of this optimizer is on parameter servers: restart them");
-  if constexpr (has_state) detail::reset_optimizer(training_.executor);
-}
-
-template <class Program, class Strategy>
-void trainer<Program, Strategy>::set_trainable(const std::string& layer, bool trains) {
-  static_assert(executor_type::traits.freezes,
-                "set_trainable: this strategy, such as parameter_server, trains all layers: write frozen<...> around those that "
-                "should not change");
-  static_assert(!traits_of_optimizer<typename Program::optimizer>.averages_weights,
-                "set_trainable: the optimizer ema averages the weights of all layers: write frozen<...> around those that "
-                "should not change");
-  training_.layers.set_trainable(layer, trains);
-  if constexpr (executor_type::traits.freezes) training_.executor.freeze(training_.layers.frozen());
 }
 
 }  // namespace strata

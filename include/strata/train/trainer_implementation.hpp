@@ -63,6 +63,7 @@ class training {
   row_choice own_rows = executor.own_rows();
   std::uint64_t seed;
   trainable_layers<network> layers;
+  [[no_unique_address]] loss_weights<Program> factors;
   bool is_in_fit = false;
 
   template <class... Extra>
@@ -120,6 +121,22 @@ class training {
       return detail::batches_to_train<T>(samples, part, size, order, seed);
   }
 
+  /// Trains on samples in memory, which the options cut into batches.
+  template <class Samples, class... Options>
+  history fit_samples(const Samples& samples, Options&... options) {
+    const batch_size size = pick(batch_size(32), options...);
+    constexpr bool splits = (std::is_same_v<std::remove_const_t<Options>, validation_split> || ...);
+    data::detail::slice part;
+    if constexpr (splits) part.count = pick(validation_split(0), options...).to_train(samples.size());
+    auto batches = batches_to_train(samples, part, size, pick(shuffle(true), options...));
+    if constexpr (splits) {
+      validation held_back(batches_in_order<T>(samples, {.first = part.count}, size));
+      return fit_on(batches, held_back, options...);
+    } else {
+      return fit_on(batches, options...);
+    }
+  }
+
   /// The option as fit_checked reads it: with batches instead of arrays.
   template <class Option>
   static decltype(auto) prepared(Option& option, [[maybe_unused]] int size) {
@@ -160,8 +177,8 @@ class training {
   template <class Source, class... Options>
   [[gnu::cold]] history fit_checked(Source& source, Options&... options) {
     const running_fit running(is_in_fit);
-    auto stream = stream_to_train<Program>(executor, source, own_rows, pick(class_weight(), options...).empty());
-    erased_type erased(executor);
+    auto stream = stream_to_train<Program>(executor, source, own_rows, pick(class_weight(), options...).empty(), factors);
+    erased_type erased(executor, factors);
     step_runner<T> steps(erased, own_rows);
     fit_loop<T> loop(erased, steps, stream,
                      {.first_epoch = pick(initial_epoch(0), options...).number,
@@ -216,7 +233,7 @@ class training {
   template <class Source>
   [[gnu::cold]] std::vector<metric_sum> evaluate_all(step_runner<T>& steps, Source& source, validation_steps at_most,
                                                      const hook_list& hooks) {
-    stream_over<T, Source> stream(source, own_rows, executor.writers());
+    auto stream = stream_to_read<Program>(source, own_rows, executor.writers(), factors);
     return steps.evaluate(stream, batch_size_of(source), at_most.count, hooks);
   }
 
@@ -230,7 +247,7 @@ class training {
 
   template <class Source, class... Options>
   evaluation evaluate_checked(Source& source, Options&... options) {
-    erased_type erased(executor);
+    erased_type erased(executor, factors);
     step_runner<T> steps(erased, own_rows);
     evaluation out;
     with_hooks(
@@ -248,7 +265,7 @@ class training {
     if constexpr (sizeof...(Options) == 0) {
       all_batches([](int, const auto& compute) { compute(); });
     } else {
-      erased_type erased(executor);
+      erased_type erased(executor, factors);
       step_runner<T> steps(erased, own_rows);
       with_hooks(
           erased, steps.time,

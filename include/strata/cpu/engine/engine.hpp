@@ -254,7 +254,7 @@ class cpu_engine {
   /// True for one leaf, one micro-batch and one thread: gradients need not be stored, and the update uses them while they are in
   /// the cache.
   bool updates_at_once(const optimizer_type& rules) const {
-    if constexpr (plan.needs_whole_leaf()) return false;
+    if constexpr (plan.needs_whole_leaf() || plan.shares_parameters()) return false;
     return groups_.empty() && leaves() == 1 && leaves_.own().size() == 1 && leaves_.batch().count <= training_.micro_batch(0) &&
            team_->size() == 1 && !takes_norms(rules) && !(observer_ && observer_->reads_gradients());
   }

@@ -1,0 +1,106 @@
+// compare<node>(loss, metrics...): what the outputs of a graph are compared with, and the program that follows from it.
+#pragma once
+#include <strata/network/graph.hpp>
+#include <strata/program/program.hpp>
+#include <tuple>
+#include <type_traits>
+
+namespace strata {
+
+/// The factor of one loss in the loss of a graph, and so in its gradient: `compare<box>(mean_squared_error{}, loss_weight(0.2))`.
+struct loss_weight {
+  double value;
+  constexpr explicit loss_weight(double factor) : value(factor) {}
+};
+
+/// An output of a graph with its loss and metrics, a type_list; compare makes it.
+template <class Node, class Loss, class Metrics>
+struct comparison {
+  using node = Node;
+  using loss = Loss;
+  using metrics = Metrics;
+
+  double weight = 1;
+};
+
+namespace detail {
+template <class T>
+struct is_no_loss_weight : std::bool_constant<!std::is_same_v<T, loss_weight>> {};
+
+template <class T>
+inline constexpr bool is_comparison = false;
+template <class Node, class Loss, class Metrics>
+inline constexpr bool is_comparison<comparison<Node, Loss, Metrics>> = true;
+}  // namespace detail
+
+/// Compares an output of a graph with its truth: `compare<kind>(sparse_categorical_crossentropy{}, accuracy{})`. The loss of the
+/// graph is the sum of its losses, each times its loss_weight.
+template <class Node, class Loss, class... Extra>
+constexpr comparison<Node, Loss, detail::filter_t<detail::is_no_loss_weight, Extra...>> compare(Loss, const Extra&... extra) {
+  comparison<Node, Loss, detail::filter_t<detail::is_no_loss_weight, Extra...>> made;
+  [[maybe_unused]] const auto weigh = [&](const auto& each) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(each)>, loss_weight>) made.weight = each.value;
+  };
+  (weigh(extra), ...);
+  return made;
+}
+
+namespace detail {
+/// The comparison of a node, in a list.
+template <class Node>
+type_list<> comparison_of(...);
+template <class Node, class Loss, class Metrics>
+type_list<comparison<Node, Loss, Metrics>> comparison_of(const member<comparison<Node, Loss, Metrics>>*);
+
+/// The comparisons in the order in which the tape has their nodes.
+template <class Nodes, class... Comparisons>
+struct in_order_of_nodes;
+template <class... N, class... Comparisons>
+struct in_order_of_nodes<type_list<N...>, Comparisons...> {
+  using type = join_t<decltype(comparison_of<N>(static_cast<const members<Comparisons...>*>(nullptr)))...>;
+};
+
+/// The program of a graph whose comparisons are in the order of the tape.
+template <class Graph, class Optimizer, class Precision, class Comparisons>
+struct program_of_graph;
+template <class Graph, class Optimizer, class Precision, class... Comparisons>
+struct program_of_graph<Graph, Optimizer, Precision, type_list<Comparisons...>> {
+  using network = Graph;
+  using optimizer = Optimizer;
+  using precision = Precision;
+  using value_type = typename Precision::value_type;
+  using items =
+      items_of_graph<typename Graph::nodes, type_list<node_with_loss<typename Comparisons::node, typename Comparisons::loss>...>>;
+  using outputs = type_list<compared_output<typename Comparisons::loss, typename Comparisons::metrics>...>;
+  /// The nodes that the outputs are, in the same order.
+  using output_nodes = type_list<typename Comparisons::node...>;
+};
+}  // namespace detail
+
+/// A program whose inputs and outputs have names.
+template <class Program>
+concept graph_program = requires { typename Program::output_nodes; };
+
+namespace detail {
+/// The index of a type in a list; -1: it is not there.
+template <class T, class... Among>
+constexpr int index_in(type_list<Among...>) {
+  constexpr bool differs[] = {!std::is_same_v<T, Among>..., true};
+  const int found = first_false(differs);
+  return found;
+}
+
+/// The shape of a sample at an input or an output of a program of a graph.
+template <class Program, class Node>
+inline constexpr shape shape_of_end = [] {
+  constexpr const auto& t = tape_of<typename Program::items>;
+  constexpr tape_ends ends = ends_of(t);
+  constexpr int input = index_in<Node>(typename Program::network::inputs{});
+  if constexpr (input >= 0)
+    return t.nodes[ends.inputs[input]].out;
+  else
+    return t.nodes[ends.losses[index_in<Node>(typename Program::output_nodes{})]].out;
+}();
+}  // namespace detail
+
+}  // namespace strata

@@ -1,0 +1,64 @@
+// The batches of a data set with columns, in the order of the inputs and outputs of a graph.
+#pragma once
+#include <array>
+#include <cstddef>
+#include <strata/base/meta.hpp>
+#include <strata/concepts/batch_source.hpp>
+#include <strata/data/core/column.hpp>
+#include <strata/program/program_of_graph.hpp>
+#include <strata/train/batch_stream.hpp>
+#include <strata/train/loss_weights.hpp>
+#include <string>
+#include <type_traits>
+
+namespace strata::detail {
+
+/// For each input and output of a program its number among the columns of a source of the same kind; -1: there is none.
+template <class Program, class Columns>
+struct order_of_columns;
+template <class Program, class... Column>
+struct order_of_columns<Program, type_list<Column...>> {
+  template <class... Node>
+  static constexpr std::array<int, sizeof...(Node)> find(type_list<Node...>, bool of_inputs) {
+    const auto number = [&]<class N>(std::type_identity<N>) {
+      int at = 0, found = -1;
+      ((((Column::kind == label_kind::none) == of_inputs)
+            ? (std::is_same_v<N, typename Column::node> ? void(found = at++) : void(++at))
+            : void()),
+       ...);
+      return found;
+    };
+    return {number(std::type_identity<Node>{})...};
+  }
+  static constexpr auto inputs = find(typename Program::network::inputs{}, true);
+  static constexpr auto truths = find(typename Program::output_nodes{}, false);
+};
+
+template <class Program, class Source>
+class columns_stream final : public stream_over<typename Program::value_type, Source> {
+  using T = typename Program::value_type;
+  using base = stream_over<T, Source>;
+  using order_of_source = order_of_columns<Program, typename Source::columns>;
+
+  const loss_weights<Program>& factors_;
+  weighted_batch<Program> weighted_;
+
+ public:
+  columns_stream(Source& source, const row_choice& rows, const row_writers& writers, const loss_weights<Program>& factors)
+      : base(source, rows, writers), factors_(factors) {}
+
+  bool next(samples<T>& batch) override {
+    samples<T> columns;
+    if (!base::next(columns)) return false;
+    samples<T> ends;
+    ends.count = columns.count;
+    for (std::size_t k = 0; k < order_of_source::inputs.size(); ++k) ends.inputs[k] = columns.inputs[order_of_source::inputs[k]];
+    for (std::size_t k = 0; k < order_of_source::truths.size(); ++k)
+      if (const int column = order_of_source::truths[k]; column >= 0) ends.truths[k] = columns.truths[column];
+    batch = weighted_.of(ends, factors_);
+    return true;
+  }
+  [[gnu::cold]] std::string order() const override { return base::order() + factors_.text(); }
+};
+
+}  // namespace strata::detail

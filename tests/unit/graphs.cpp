@@ -1,0 +1,323 @@
+// Graphs: their tape, trainer, predictor and shared weights.
+// flags: -ffp-contract=off
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <sstream>
+#include <strata/callbacks/early_stopping.hpp>
+#include <strata/callbacks/lambda_callback.hpp>
+#include <strata/data.hpp>
+#include <strata/distribute/mirrored.hpp>
+#include <strata/interop/onnx/save_onnx.hpp>
+#include <strata/program/print_plan.hpp>
+#include <strata/strata.hpp>
+#include <strata/train/backup_and_restore.hpp>
+#include <strata/train/predictor.hpp>
+#include <strata/train/weights_file.hpp>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "error_of.hpp"
+#include "gradient_check.hpp"
+#include "scratch_folder.hpp"
+#include "two_by_two.hpp"
+
+using namespace strata;
+using namespace strata::test;
+
+namespace {
+// The network of two_by_two, as a graph.
+struct numbers : input<6> {};
+struct words : input<3> {};
+struct of_numbers : node<numbers, dense<5, tanh_activation>> {};
+struct of_words : node<words, embedding<7, 2>, flatten, dense<5>> {};
+struct trunk : node<add<of_numbers, of_words>> {};
+struct kind : node<trunk, dense<3, softmax>> {};
+struct place : node<trunk, dense<2>> {};
+using net = graph<kind, place>;
+
+using by_hand = program_of_two<false, adam, precision::f32>;
+
+auto with_losses(const auto&... extra) {
+  return trainer{net{}, adam{.learning_rate = 0.01}, compare<kind>(sparse_categorical_crossentropy{}, accuracy{}),
+                 compare<place>(mean_squared_error{}, mean_absolute_error{}, mean_squared_error{}), extra...};
+}
+using named = decltype(with_losses())::program_type;
+static_assert(graph_program<named> && ends_of_program<named>.input_count == 2 && ends_of_program<named>.outputs[1] == 2);
+static_assert(std::is_same_v<named::output_nodes, type_list<kind, place>>);
+static_assert(detail::shape_of_end<named, words> == shape{3} && detail::shape_of_end<named, place> == shape{2});
+
+struct data_of_two {
+  std::vector<float> x, y, places;
+  std::vector<std::int32_t> kinds;
+
+  explicit data_of_two(std::size_t count)
+      : x(random_numbers<float>(count * 6, 1)), y(count * 3), places(random_numbers<float>(count * 2, 2)), kinds(count) {
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] = float(philox{3}(i)[0] % 7);
+    for (std::size_t i = 0; i < count; ++i) kinds[i] = std::int32_t(philox{4}(i)[0] % 3);
+  }
+  samples<float> view() const {
+    samples<float> all;
+    all.inputs[0] = x.data(), all.inputs[1] = y.data();
+    all.truths[0].labels = kinds.data(), all.truths[1].targets = places.data();
+    all.count = int(kinds.size());
+    return all;
+  }
+};
+
+std::vector<float> weights_of(const auto& model) { return {model.parameters().begin(), model.parameters().end()}; }
+
+/// A twin network: one encoder for two inputs.
+struct left : input<4> {};
+struct right : input<4> {};
+struct encoder : shared<dense<6, tanh_activation>, dense<3>> {};
+struct code_of_left : node<left, encoder> {};
+struct code_of_right : node<right, encoder> {};
+struct same : node<multiply<code_of_left, code_of_right>, dense<3, softmax>> {};
+using twins = graph<same>;
+static_assert(layout_of<twins::items>.trainable_count == (4 * 6 + 6) + (6 * 3 + 3) + (3 * 3 + 3));
+
+/// The same numbers of an encoder used three times, with an embedding, in two segments.
+struct first_word : input<2> {};
+struct second_word : input<2> {};
+struct table : shared<embedding<5, 3>, flatten> {};
+struct three
+    : node<add<branch<first_word, table>, branch<second_word, table>, branch<first_word, table>>, batch_norm<>, dense<4>> {};
+struct read_back : node<add<branch<second_word, table>, branch<three, dense<6>>>, dense<2>> {};
+
+template <class Graph, class... Comparisons>
+using gradient_program =
+    detail::program_of_graph<Graph, keep_gradient, precision::f64,
+                             typename detail::in_order_of_nodes<typename Graph::nodes, Comparisons...>::type>;
+}  // namespace
+
+TEST_CASE("a graph trains to the bits of the same network recorded by hand") {
+  const data_of_two data(46);
+  auto model = with_losses(one_device{{.threads = 1, .leaves = 4}}, seed(3));
+  synchronous_executor<by_hand, cpu> executor(adam{.learning_rate = 0.01}, 3, {.threads = 1, .leaves = 4});
+  executor.prepare(46, purpose::training);
+  REQUIRE(std::ranges::equal(executor.parameters(), model.parameters()));
+  for (int step = 0; step < 3; ++step) {
+    const metric_sums<by_hand> expected = executor.train_step(data.view());
+    const auto sums = model.train_step(of<words>(data.y), of<place>(data.places), of<numbers>(data.x), of<kind>(data.kinds));
+    for (std::size_t k = 0; k < sums.size(); ++k) CHECK(sums[k].sum == expected[k].sum);
+  }
+  CHECK(std::ranges::equal(executor.parameters(), model.parameters()));
+
+  std::vector<float> kinds(46 * 3), places(46 * 2);
+  output_rows<float> to;
+  to.at[0] = kinds.data(), to.at[1] = places.data();
+  executor.predict(data.view(), to);
+  const auto [of_kind, of_place] = model.predict(of<words>(data.y), of<numbers>(data.x));
+  CHECK(of_kind.values == kinds);
+  CHECK(of_place.values == places);
+  const predictor alone{net{}, model.parameters()};
+  alone.prepare(10);
+  const auto [kind_alone, place_alone] = alone.predict(of<numbers>(data.x), of<words>(data.y));
+  CHECK(kind_alone.values == kinds);
+  CHECK(place_alone.values == places);
+}
+
+TEST_CASE("any number of threads trains a graph to the same bits, from arrays and from a data set") {
+  const data_of_two data(50);
+  const auto trained = [&](const auto& strategy) {
+    auto model = with_losses(strategy);
+    model.fit(of<numbers>(data.x), of<words>(data.y), of<kind>(data.kinds), of<place>(data.places), epochs(3), batch_size(16),
+              verbosity::off);
+    return weights_of(model);
+  };
+  const std::vector<float> expected = trained(one_device{{.threads = 1, .leaves = 4}});
+  CHECK(trained(one_device{{.threads = 3, .leaves = 4}}) == expected);
+  CHECK(trained(mirrored{cpus(3), {.leaves = 4}}) == expected);
+
+  const auto in_order = [&](auto&& fit) {
+    auto model = with_losses();
+    fit(model);
+    return weights_of(model);
+  };
+  const auto set =
+      data::from_tensor_slices(of<place>(data::array<float, shape{2}>(std::span<const float>(data.places))),
+                               of<words>(data::array<float, shape{3}>(std::span<const float>(data.y))), of<kind>(data.kinds),
+                               of<numbers>(data::array<float, shape{6}>(std::span<const float>(data.x))));
+  CHECK(in_order([&](auto& model) { model.fit(set | data::batch<16>, epochs(2), verbosity::off); }) == in_order([&](auto& model) {
+          model.fit(of<numbers>(data.x), of<words>(data.y), of<kind>(data.kinds), of<place>(data.places), shuffle(false),
+                    epochs(2), batch_size(16), verbosity::off);
+        }));
+  auto model = with_losses();
+  const auto [one, two] = model.predict(set | data::batch<16>);
+  const auto [first, second] = model.predict(of<numbers>(data.x), of<words>(data.y));
+  CHECK(one.values == first.values);
+  CHECK(two.values == second.values);
+}
+
+TEST_CASE("history and evaluation name the losses and the metrics of each output as Keras does") {
+  const data_of_two data(50);
+  auto model = with_losses();
+  const auto past = model.fit(of<numbers>(data.x), of<words>(data.y), of<kind>(data.kinds), of<place>(data.places), epochs(2),
+                              validation_split(0.2), verbosity::off);
+  for (const char* name : {"loss", "kind_loss", "place_loss", "kind_accuracy", "place_mean_absolute_error",
+                           "place_mean_squared_error", "val_loss", "val_kind_loss", "val_kind_accuracy"})
+    CHECK(past[name].size() == 2);
+  const auto [loss, of_kind, of_place, right, distance, square] =
+      model.evaluate(of<place>(data.places), of<numbers>(data.x), of<words>(data.y), of<kind>(data.kinds));
+  CHECK(loss == doctest::Approx(of_kind + of_place));
+  CHECK(square == doctest::Approx(of_place));
+  CHECK(right <= 1);
+  CHECK(distance > 0);
+}
+
+TEST_CASE("the weight of a loss multiplies it and its gradient; the loss of the output is reported without it") {
+  const data_of_two data(40);
+  const auto columns = [&](auto&& f) {
+    return f(of<numbers>(data.x), of<words>(data.y), of<kind>(data.kinds), of<place>(data.places));
+  };
+  const auto model_with = [&](double of_kind, double of_place) {
+    return trainer{net{}, sgd{.learning_rate = 0.1}, compare<kind>(sparse_categorical_crossentropy{}, loss_weight(of_kind)),
+                   compare<place>(mean_squared_error{}, loss_weight(of_place))};
+  };
+  auto plain = model_with(1, 1), weighted = model_with(1, 0.25), both = model_with(2, 0.5);
+  const auto values = columns([&](const auto&... c) { return plain.evaluate(c...); });
+  const auto fewer = columns([&](const auto&... c) { return weighted.evaluate(c...); });
+  CHECK(fewer["place_loss"] == doctest::Approx(values["place_loss"]));
+  CHECK(fewer["kind_loss"] == values["kind_loss"]);
+  CHECK(fewer["loss"] == doctest::Approx(values["kind_loss"] + 0.25 * values["place_loss"]));
+
+  // Twice the loss with half the learning rate is the same update.
+  both.set_learning_rate(0.05);
+  columns([&](const auto&... c) { return weighted.train_step(c...); });
+  columns([&](const auto&... c) { return both.train_step(c...); });
+  double largest = 0;
+  for (std::size_t i = 0; i < both.parameters().size(); ++i)
+    largest = std::max(largest, std::abs(double(both.parameters()[i]) - double(weighted.parameters()[i])));
+  CHECK(largest < 1e-6);
+  plain.set_loss_weight<place>(0.25);
+  CHECK(plain.loss_weight_of<place>() == 0.25);
+  columns([&](const auto&... c) { return plain.train_step(c...); });
+  CHECK(weights_of(plain) == weights_of(weighted));
+  CHECK(error_of([&] { plain.set_loss_weight<kind>(0); }) == "loss_weight(0): it must be above 0 and finite");
+}
+
+TEST_CASE("columns of different lengths and values that do not make whole samples are refused") {
+  data_of_two data(40);
+  auto model = with_losses();
+  data.kinds.pop_back();
+  CHECK(error_of([&] {
+          model.fit(of<numbers>(data.x), of<words>(data.y), of<kind>(data.kinds), of<place>(data.places), verbosity::off);
+        }) == "from_tensor_slices: 40 samples of numbers, but 39 of kind");
+  data.y.resize(39 * 3);
+  CHECK(error_of([&] { model.predict(of<numbers>(data.x), of<words>(data.y)); }) ==
+        "predict: 40 samples of numbers, but 39 of words");
+  data.y.pop_back();
+  CHECK(error_of([&] { model.predict(of<numbers>(data.x), of<words>(data.y)); }) ==
+        "predict: words has 116 values: not a multiple of 3, and one sample has the shape (3,)");
+  data.y = std::vector<float>(40 * 3, 7);
+  CHECK(contains(error_of([&] { model.predict(of<numbers>(data.x), of<words>(data.y)); }), "embedding has 7 rows"));
+}
+
+TEST_CASE("a graph of one input and one output is a network like any other") {
+  struct x : input<6> {};
+  struct y : node<x, dense<5, tanh_activation>, dense<2>> {};
+  using row = sequential<input<6>, dense<5, tanh_activation>, dense<2>>;
+  const data_of_two data(40);
+  trainer as_graph{graph<y>{}, adam{}, mean_squared_error{}};
+  trainer as_row{row{}, adam{}, mean_squared_error{}};
+  trainer compared{graph<y>{}, adam{}, compare<y>(mean_squared_error{})};
+  as_graph.fit(data.x, data.places, epochs(2), verbosity::off);
+  as_row.fit(data.x, data.places, epochs(2), verbosity::off);
+  const auto past = compared.fit(of<x>(data.x), of<y>(data.places), epochs(2), verbosity::off);
+  CHECK(weights_of(as_graph) == weights_of(as_row));
+  CHECK(weights_of(compared) == weights_of(as_row));
+  CHECK(past.contains("loss"));
+  CHECK(compared.predict(of<x>(data.x)).values == as_row.predict(data.x).values);
+  const predictor alone{graph<y>{}, as_row.parameters()};
+  CHECK(alone.predict(data.x).values == as_row.predict(data.x).values);
+}
+
+TEST_CASE_TEMPLATE("the gradient of shared weights is the sum over their uses", Backend, reference, cpu) {
+  const std::vector<double> a = random_numbers<double>(9 * 4, 1), b = random_numbers<double>(9 * 4, 2);
+  std::vector<std::int32_t> y(9);
+  for (int i = 0; i < 9; ++i) y[std::size_t(i)] = i % 3;
+  samples<double> batch;
+  batch.inputs[0] = a.data(), batch.inputs[1] = b.data(), batch.truths[0].labels = y.data(), batch.count = 9;
+  check_gradients_of<gradient_program<twins, comparison<same, sparse_categorical_crossentropy<>, type_list<>>>, Backend>(batch);
+}
+
+TEST_CASE_TEMPLATE("a shared table is read by several inputs, also around a batch_norm", Backend, reference, cpu) {
+  std::vector<double> a(12 * 2), b(12 * 2);
+  for (std::size_t i = 0; i < a.size(); ++i) a[i] = double(philox{5}(i)[0] % 5), b[i] = double(philox{6}(i)[0] % 5);
+  const std::vector<double> three_of = random_numbers<double>(12 * 4, 3), back = random_numbers<double>(12 * 2, 4);
+  samples<double> batch;
+  batch.inputs[0] = a.data(), batch.inputs[1] = b.data(), batch.count = 12;
+  batch.truths[0].targets = three_of.data(), batch.truths[1].targets = back.data();
+  using program = gradient_program<graph<three, read_back>, comparison<three, mean_squared_error, type_list<>>,
+                                   comparison<read_back, mean_squared_error, type_list<>>>;
+  static_assert(layout_of_program<program>.slots[0].what.extents == shape{5, 3});
+  check_gradients_of<program, Backend>(batch, 6, 1e-5);  // a batch_norm makes differences less precise
+
+  static_assert(row_tables_of_program<program>.size() == 4);
+  b[7] = 5;
+  CHECK(contains(error_of([&] { refuse_other_rows<program>(batch, {0, 12}); }), "sample 3 has the number 5 in element 1"));
+}
+
+TEST_CASE("shared weights train to the same bits with any number of threads, and appear once in the summary") {
+  const std::vector<float> a = random_numbers<float>(60 * 4, 1), b = random_numbers<float>(60 * 4, 2);
+  std::vector<int> y(60);
+  for (int i = 0; i < 60; ++i) y[std::size_t(i)] = i % 3;
+  const auto trained = [&](const auto& strategy) {
+    trainer model{twins{}, adam{}, compare<same>(sparse_categorical_crossentropy{}, accuracy{}), strategy};
+    model.fit(of<left>(a), of<right>(b), of<same>(y), epochs(3), verbosity::off);
+    return weights_of(model);
+  };
+  const std::vector<float> expected = trained(one_device{{.threads = 1}});
+  CHECK(trained(one_device{{.threads = 3}}) == expected);
+  CHECK(trained(mirrored{cpus(3)}) == expected);
+  // One leaf in one micro-batch on one thread: the update must wait for the last use.
+  CHECK(trained(one_device{{.threads = 1, .leaves = 1}}) == trained(one_device{{.threads = 3, .leaves = 1}}));
+
+  trainer model{twins{}, adam{}, compare<same>(sparse_categorical_crossentropy{}, accuracy{})};
+  const std::string table = summary(model);
+  CHECK(contains(table, "input_layer[0][0],"));
+  CHECK(!contains(table, "dense_3"));
+  CHECK(parameter_names_of<twins>() == std::vector<std::string>{"dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias",
+                                                                "dense_2/kernel", "dense_2/bias"});
+  CHECK(contains(error_of([&] { model.set_trainable("dense", false); }), "a network with shared layers trains all of them"));
+}
+
+TEST_CASE("files of weights hold a graph; formats of one input and one output refuse it") {
+  const scratch_folder folder("graphs");
+  auto model = with_losses(), other = with_losses(seed(9));
+  model.save_weights(folder.path / "graph.safetensors");
+  other.load_weights(folder.path / "graph.safetensors");
+  CHECK(weights_of(other) == weights_of(model));
+  CHECK(contains(error_of([&] { save_onnx(model, folder.path / "graph.onnx"); }), "ONNX: a graph of several inputs or outputs"));
+}
+
+TEST_CASE("callbacks see the losses of all outputs, and an interrupted training of a graph resumes to the same bits") {
+  const data_of_two data(48);
+  const auto fit = [&](auto& model, auto&&... callbacks) {
+    return model.fit(of<numbers>(data.x), of<words>(data.y), of<kind>(data.kinds), of<place>(data.places), epochs(4),
+                     batch_size(16), verbosity::off, callbacks...);
+  };
+  auto whole = with_losses(), first = with_losses(), second = with_losses();
+  fit(whole);
+  const scratch_folder folder("graphs_resumed");
+  struct power_cut {};
+  int values = 0;
+  lambda_callback cuts{.on_epoch_end = [&](training_state& s) {
+    values += s.values.contains("place_loss");
+    if (s.epoch == 1) throw power_cut{};
+  }};
+  CHECK_THROWS_AS(fit(first, backup_and_restore{folder.path / "backup"}, cuts), power_cut);
+  CHECK(values == 2);
+  fit(second, backup_and_restore{folder.path / "backup"});
+  CHECK(weights_of(second) == weights_of(whole));
+
+  early_stopping patient{.monitor = "kind_loss", .patience = 100};
+  fit(whole, patient);
+  std::ostringstream plan;
+  print_plan(whole, plan);
+  CHECK(contains(plan.str(), "dense"));
+}
