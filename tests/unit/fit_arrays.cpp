@@ -206,7 +206,7 @@ TEST_CASE("sizes that do not go together") {
   auto model = make_model();
   const auto whole = std::span(p.x);
   CHECK(error_of([&] { model.fit(whole.first(277), p.y); }) ==
-        "fit: x holds 277 values: not a multiple of 4, and one sample has the shape (2, 2)");
+        "fit: x has 277 values: not a multiple of 4, and one sample has the shape (2, 2)");
   CHECK(error_of([&] { model.fit(whole.first(276), p.y); }) == "fit: x has 69 samples, but y has 70");
   CHECK(error_of([&] { model.fit(whole.first(0), std::span(p.y).first(0)); }) == "fit: x is empty");
   CHECK(error_of([&] { model.fit(whole, p.y, batch_size(0)); }) == "batch_size(0): a batch has at least one sample");
@@ -214,10 +214,10 @@ TEST_CASE("sizes that do not go together") {
   CHECK(error_of([&] { model.fit(whole, p.y, validation(whole, std::span(p.y).first(3))); }) ==
         "validation: x has 70 samples, but y has 3");
   CHECK(error_of([&] { model.predict(whole.first(5)); }) ==
-        "predict: x holds 5 values: not a multiple of 4, and one sample has the shape (2, 2)");
+        "predict: x has 5 values: not a multiple of 4, and one sample has the shape (2, 2)");
   trainer regression{sequential<input<4>, dense<2>>{}, sgd{}, mean_squared_error{}};
   CHECK(error_of([&] { regression.fit(p.x, std::vector<float>(139)); }) ==
-        "fit: y holds 139 values: not a multiple of 2, and one sample has the shape (2,)");
+        "fit: y has 139 values: not a multiple of 2, and one sample has the shape (2,)");
   auto wrong = p.y;
   wrong[3] = 3;
   CHECK(error_of([&] { model.fit(p.x, wrong, shuffle(false)); }) ==

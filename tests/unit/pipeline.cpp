@@ -131,5 +131,5 @@ TEST_CASE("more threads than can be counted are refused") {
   using P = program<deep, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
   using executor = synchronous_executor<P, pipeline<balanced<2>, micro_batches<8>>::backend>;
   CHECK(error_of([] { executor(adam{}, 5, compute_options{.threads = 2147483647}); }) ==
-        "with 32768 places, each has at most 2 threads, but 2147483647 were requested");
+        "with 2 places, each has at most 32768 threads, but 2147483647 were requested");
 }

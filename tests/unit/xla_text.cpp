@@ -8,12 +8,12 @@
 
 using namespace strata;
 namespace hlo = strata::stablehlo;
-using hlo::argument, hlo::element, hlo::graph, hlo::module_text, hlo::role;
+using hlo::argument, hlo::element, hlo::module_text, hlo::role;
 
 namespace {
 
 /// The operations of @main, without the lines around them.
-std::string operations(const graph& g, const std::vector<hlo::tensor>& results, std::size_t arguments) {
+std::string operations(const hlo::graph& g, const std::vector<hlo::tensor>& results, std::size_t arguments) {
   const std::string text = g.text(results, std::vector<int>(arguments, -1), "");
   const std::size_t begin = text.find("{\n  "), end = text.find("  \"func.return\"");
   return begin == text.npos ? "" : text.substr(begin + 2, end - begin - 2);
@@ -140,7 +140,7 @@ TEST_CASE("numbers as they are written") {
 }
 
 TEST_CASE("what no result needs is left out, and what is written twice is one operation") {
-  graph g;
+  hlo::graph g;
   const hlo::tensor x = g.argument({element::f32, {2, 3}});
   const hlo::tensor unused = x * x;
   CHECK(x + x == x + x);
@@ -151,7 +151,7 @@ TEST_CASE("what no result needs is left out, and what is written twice is one op
 }
 
 TEST_CASE("a formula is traced along each way through its comparisons") {
-  graph g;
+  hlo::graph g;
   const hlo::tensor x = g.argument({element::f32, {4}});
   hlo::operation_call c{.step = {}, .x = {x}, .out = {4}};
   CHECK(operations(g, {hlo::emission<relu>::forward(c)}, 1) ==
