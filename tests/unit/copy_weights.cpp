@@ -9,9 +9,9 @@ using namespace strata;
 
 namespace {
 
-using shared = sequential<dense<3, relu>, batch_norm<>, dense<2>>;
-using first = sequential<input<4>, shared, dense<1>>;
-using second = sequential<input<5>, dense<7, relu>, dense<4>, shared, batch_norm<>, dense<1>>;
+using middle = sequential<dense<3, relu>, batch_norm<>, dense<2>>;
+using first = sequential<input<4>, middle, dense<1>>;
+using second = sequential<input<5>, dense<7, relu>, dense<4>, middle, batch_norm<>, dense<1>>;
 
 auto trained(auto network, std::uint64_t with_seed) {
   constexpr int inputs = decltype(network)::input_shape.size();
@@ -41,7 +41,7 @@ TEST_CASE("weights and state of the common layers are copied, and no others") {
   const auto from = trained(first{}, 1);
   auto to = trained(second{}, 2);
   const auto have = parameters_of(from), before = parameters_of(to);
-  copy_weights<shared>(from, to);
+  copy_weights<middle>(from, to);
   const auto after = parameters_of(to);
   REQUIRE(have.size() == 8 + 2);           // kernel, bias; gamma, beta, mean, variance; kernel, bias; and the head
   REQUIRE(after.size() == 4 + 8 + 4 + 2);  // two dense layers in front, normalization and a head at the end
@@ -55,14 +55,14 @@ TEST_CASE("weights and state of the common layers are copied, and no others") {
 }
 
 TEST_CASE("predictions after the copy are those of the copied weights") {
-  using alone = sequential<input<4>, shared>;
+  using alone = sequential<input<4>, middle>;
   const auto from = trained(first{}, 1);
   trainer one{alone{}, sgd{}, mean_squared_error{}, seed(2)}, other{alone{}, sgd{}, mean_squared_error{}, seed(3)};
   const std::vector<float> x{1, 2, 3, 4};
   std::vector<float> expected(2), out(2);
   other.predict(x, out);  // derives layouts of its weights for its kernels
-  copy_weights<shared>(from, one);
-  copy_weights<shared>(from, other);
+  copy_weights<middle>(from, one);
+  copy_weights<middle>(from, other);
   one.predict(x, expected);
   other.predict(x, out);
   CHECK(out == expected);

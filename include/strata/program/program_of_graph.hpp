@@ -36,6 +36,7 @@ inline constexpr bool is_comparison<comparison<Node, Loss, Metrics>> = true;
 /// Compares an output of a graph with its truth: `compare<kind>(sparse_categorical_crossentropy{}, accuracy{})`. The loss of the
 /// graph is the sum of its losses, each times its loss_weight.
 template <class Node, class Loss, class... Extra>
+  requires detail::graph_place<Node>
 constexpr comparison<Node, Loss, detail::filter_t<detail::is_no_loss_weight, Extra...>> compare(Loss, const Extra&... extra) {
   comparison<Node, Loss, detail::filter_t<detail::is_no_loss_weight, Extra...>> made;
   [[maybe_unused]] const auto weigh = [&](const auto& each) {

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Records recorded/graphs.safetensors: two inputs, an encoder that both share, two outputs with weights of their losses, ten steps of Adam.
+
+    python3 -m venv venv && venv/bin/pip install keras==3.15.1 jax==0.10.2 safetensors==0.8.0 numpy==2.4.6
+    venv/bin/python generate_graphs.py     # fails if Keras and the NumPy below disagree
+
+Keras runs on JAX in float64. The values of each step are those that train_on_batch reports, under its names.
+"""
+
+import json
+import os
+from pathlib import Path
+
+os.environ["KERAS_BACKEND"] = "jax"
+os.environ["JAX_ENABLE_X64"] = "1"
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import keras
+import numpy as np
+from safetensors.numpy import save_file
+
+keras.config.set_floatx("float64")
+keras.src.backend.common.dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"
+
+STEPS, BATCH, CLASSES = 10, 6, 3
+WEIGHTS = {"kind": 1.0, "box": 0.25}
+random = np.random.default_rng(1)
+
+
+def short(shape, scale):
+    """Random numbers that are exact in float32."""
+    return random.uniform(-scale, scale, shape).astype(np.float32).astype(np.float64)
+
+
+data = {
+    "left": short((STEPS, BATCH, 4), 2),
+    "right": short((STEPS, BATCH, 4), 2),
+    "kind": random.integers(0, CLASSES, (STEPS, BATCH)).astype(np.int32),
+    "box": short((STEPS, BATCH, 2), 1),
+}
+
+layers = keras.layers
+left, right = keras.Input((4,), name="left"), keras.Input((4,), name="right")
+hidden, code = layers.Dense(6, activation="tanh", name="dense"), layers.Dense(3, name="dense_1")
+code_of_left, code_of_right = code(hidden(left)), code(hidden(right))
+both = layers.Multiply()([code_of_left, code_of_right])
+kind = layers.Dense(CLASSES, activation="softmax", name="kind")(both)
+box = layers.Dense(2, name="box")(layers.Concatenate()([code_of_left, both]))
+model = keras.Model({"left": left, "right": right}, {"kind": kind, "box": box})
+model.compile(
+    optimizer=keras.optimizers.Adam(0.01),
+    loss={"kind": "sparse_categorical_crossentropy", "box": "mean_squared_error"},
+    loss_weights=WEIGHTS,
+    metrics={"kind": ["accuracy"], "box": ["mean_absolute_error"]},
+)
+parameters = {"dense": hidden, "dense_1": code, "dense_2": model.get_layer("kind"), "dense_3": model.get_layer("box")}
+initial = {}
+for name, layer in parameters.items():
+    kernel, bias = (short(v.shape, 0.5) for v in layer.weights)
+    layer.set_weights([kernel, bias])
+    initial[f"{name}/kernel"], initial[f"{name}/bias"] = kernel, bias
+
+
+def second(p, at):
+    """Predictions, reported values and gradients of a batch, in NumPy."""
+    l, r, y, t = (data[name][at] for name in ("left", "right", "kind", "box"))
+    h = [np.tanh(x @ p["dense/kernel"] + p["dense/bias"]) for x in (l, r)]
+    c = [x @ p["dense_1/kernel"] + p["dense_1/bias"] for x in h]
+    m = c[0] * c[1]
+    logits = m @ p["dense_2/kernel"] + p["dense_2/bias"]
+    out = np.exp(logits - logits.max(1, keepdims=True))
+    out /= out.sum(1, keepdims=True)
+    joined = np.concatenate([c[0], m], 1)
+    place = joined @ p["dense_3/kernel"] + p["dense_3/bias"]
+    values = {
+        "kind_loss": -np.log(out[np.arange(BATCH), y]).mean(),
+        "box_loss": ((place - t) ** 2).mean(),
+        "kind_accuracy": (out.argmax(1) == y).mean(),
+        "box_mean_absolute_error": np.abs(place - t).mean(),
+    }
+    values["loss"] = WEIGHTS["kind"] * values["kind_loss"] + WEIGHTS["box"] * values["box_loss"]
+    d_logits = WEIGHTS["kind"] * (out - np.eye(CLASSES)[y]) / BATCH
+    d_place = WEIGHTS["box"] * 2 * (place - t) / t.size
+    g = {n: np.zeros_like(w) for n, w in p.items()}
+    g["dense_2/kernel"], g["dense_2/bias"] = m.T @ d_logits, d_logits.sum(0)
+    g["dense_3/kernel"], g["dense_3/bias"] = joined.T @ d_place, d_place.sum(0)
+    d_joined = d_place @ p["dense_3/kernel"].T
+    d_m = d_logits @ p["dense_2/kernel"].T + d_joined[:, 3:]
+    for x, hx, d in zip((l, r), h, (d_m * c[1] + d_joined[:, :3], d_m * c[0])):
+        g["dense_1/kernel"] += hx.T @ d
+        g["dense_1/bias"] += d.sum(0)
+        d_h = d @ p["dense_1/kernel"].T * (1 - hx**2)
+        g["dense/kernel"] += x.T @ d_h
+        g["dense/bias"] += d_h.sum(0)
+    return {"kind": out, "box": place}, values, g
+
+
+tensors = dict(data)
+
+
+def put(name, ours, other):
+    ours, other = np.asarray(ours, np.float64), np.asarray(other, np.float64)
+    assert ours.shape == other.shape and np.abs(ours - other).max() <= 1e-11 * np.abs(ours).max(), name
+    tensors[name] = np.ascontiguousarray(ours)
+
+
+p, moments, reported, expected = dict(initial), {}, [], []
+for n in initial:
+    tensors[f"initial/{n}"] = initial[n]
+for step in range(STEPS):
+    predictions, values, g = second(p, step)
+    inputs = {name: data[name][step] for name in ("left", "right")}
+    if step == 0:
+        ours = model.predict_on_batch(inputs)
+        for name in ours:
+            put(f"predictions/{name}", ours[name], predictions[name])
+    model.reset_metrics()
+    reported.append(model.train_on_batch(inputs, {name: data[name][step] for name in WEIGHTS}, return_dict=True))
+    expected.append(values)
+    for n, d in g.items():
+        m, v = moments.get(n, (0, 0))
+        m, v = moments[n] = 0.9 * m + 0.1 * d, 0.999 * v + 0.001 * d * d
+        p[n] = p[n] - 0.01 * np.sqrt(1 - 0.999 ** (step + 1)) / (1 - 0.9 ** (step + 1)) * m / (np.sqrt(v) + 1e-7)
+assert set(reported[0]) == set(expected[0]), (set(reported[0]), set(expected[0]))
+for name in expected[0]:
+    put(f"reported/{name}", [float(each[name]) for each in reported], [each[name] for each in expected])
+for name, layer in parameters.items():
+    kernel, bias = layer.get_weights()
+    put(f"trained/{name}/kernel", kernel, p[f"{name}/kernel"])
+    put(f"trained/{name}/bias", bias, p[f"{name}/bias"])
+
+path = Path(__file__).resolve().parent / "recorded" / "graphs.safetensors"
+save_file(tensors, path, {"recording": json.dumps({"keras": keras.__version__})})
+path.chmod(0o644)
+print(f"{path.name} {len(tensors)} tensors {path.stat().st_size:,} bytes")
