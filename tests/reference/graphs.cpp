@@ -8,7 +8,7 @@ using namespace strata::test;
 
 namespace {
 
-constexpr std::size_t steps = 10, batch = 6;
+constexpr std::size_t steps = 10;
 
 struct left : input<4> {};
 struct right : input<4> {};
