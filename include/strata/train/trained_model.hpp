@@ -88,14 +88,16 @@ void trained_model<Program, Strategy>::reset_optimizer() {
 
 template <class Program, class Strategy>
 void trained_model<Program, Strategy>::set_trainable(const std::string& layer, bool trains) {
-  static_assert(executor_type::traits.freezes,
+  constexpr bool freezes = executor_type::traits.freezes;
+  static_assert(freezes,
                 "set_trainable: this strategy, such as parameter_server, trains all layers: write frozen<...> around those that "
                 "should not change");
-  static_assert(!traits_of_optimizer<typename Program::optimizer>.averages_weights,
+  constexpr bool averages = traits_of_optimizer<typename Program::optimizer>.averages_weights;
+  static_assert(!averages,
                 "set_trainable: the optimizer ema averages the weights of all layers: write frozen<...> around those that "
                 "should not change");
   training_.layers.set_trainable(layer, trains);
-  if constexpr (executor_type::traits.freezes) training_.executor.freeze(training_.layers.frozen());
+  if constexpr (freezes) training_.executor.freeze(training_.layers.frozen());
 }
 
 }  // namespace strata
