@@ -197,6 +197,23 @@ TEST_CASE("named gives names to x and the truth, zip joins columns") {
   CHECK(images.order() == "named(image, kind)");
 }
 
+TEST_CASE("a window has the inputs of all its samples, and the truth of the last") {
+  const auto weight = [](const auto& s) { return 2.0 * get<kind>(s); };
+  int last = 2;
+  for (const samples<float>& b :
+       set() | data::sample_weight(weight) | data::window<3>({.shift = 2}) | data::batch<4> | data::prefetch())
+    for (int k = 0; k < b.count; ++k, last += 2) {
+      CHECK(b.truths[0].labels[k] == last);
+      CHECK(b.truths[0].weights[k] == float(2 * last));
+      CHECK(b.truths[1].targets[2 * k + 1] == float(box_of(last)[1]));
+      for (int j = 0; j < 3; ++j) {
+        CHECK(b.inputs[1][3 * k + j] == float(98 + last + j));
+        for (int c = 0; c < 4; ++c) CHECK(b.inputs[0][12 * k + 4 * j + c] == image_of(last - 2 + j)[std::size_t(c)]);
+      }
+    }
+  CHECK(last == n + 1);
+}
+
 TEST_CASE("weights of samples are those of each output") {
   const auto weight = [](const auto& s) { return 2.0 * get<kind>(s); };
   for (const samples<float>& b : set() | data::sample_weight(weight) | data::shuffle(5) | data::batch<8> | data::prefetch()) {
