@@ -20,7 +20,9 @@
 using namespace strata;
 
 struct seen : input<2> {};
+struct seen_one : input<1> {};
 struct kind {};
+struct other {};
 struct ticket {
   std::vector<float> pixels;
   std::array<float, 2> few;
@@ -186,6 +188,18 @@ auto zipped() {
   return data::zip(inputs, data::from_tensor_slices(of<kind>(classes()))) | data::batch<2>;
 #else
   return data::zip(inputs, outputs) | data::batch<2>;
+#endif
+}
+
+// case: data_zip_of_three_without_names
+// error: data::zip takes two views, or more of samples with names
+auto zipped() {
+  const auto a = data::range(4) | data::named<seen_one>;
+  const auto b = data::range(4) | data::named<kind>;
+#ifdef TWIN
+  return data::zip(a, b, data::range(4) | data::named<other>) | data::batch<2>;
+#else
+  return data::zip(a, b, data::range(4)) | data::batch<2>;
 #endif
 }
 

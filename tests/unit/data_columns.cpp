@@ -186,6 +186,9 @@ TEST_CASE("named gives names to x and the truth, zip joins columns") {
   auto whole = data::zip(images, rest);
   CHECK(whole.size() == n);
   CHECK(pass(whole | data::batch<4>) == pass_without_names(data::batch<4>));
+  CHECK(pass(data::zip(images, data::from_range(a.words) | data::named<word>,
+                       data::from_tensor_slices(a.boxes) | data::shuffle(1) | data::named<box>) |
+             data::batch<4>) == pass_without_names(data::batch<4>));
   CHECK(pass(whole | data::shuffle(6) | data::map(all_columns) | data::batch<4>) ==
         pass_without_names(data::shuffle(6) | data::batch<4>));
   CHECK(pass(data::zip(images, rest | data::shuffle(1)) | data::cache | data::batch<4>) == pass_without_names(data::batch<4>));

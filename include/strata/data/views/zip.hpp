@@ -240,13 +240,26 @@ struct zip_fn {
     else
       return zip_view<A, B>(std::move(a), std::move(b));
   }
+  template <std::ranges::range A, std::ranges::range B, std::ranges::range... More>
+    requires(sizeof...(More) > 0)
+  auto operator()(A a, B b, More... more) const {
+    constexpr bool all_have_names = ((has_names<A> && has_names<B>) && ... && has_names<More>);
+    static_assert(all_have_names,
+                  "data::zip takes two views, or more of samples with names: zip(a, zip(b, c)) makes pairs of pairs");
+    if constexpr (!all_have_names)
+      return refused_view{};
+    else if constexpr (std::same_as<decltype((*this)(std::move(b), std::move(more)...)), refused_view>)
+      return refused_view{};
+    else
+      return (*this)(std::move(a), (*this)(std::move(b), std::move(more)...));
+  }
 };
 }  // namespace detail
 
 /// `zip(images, labels)`: pairs of an element of each, until one view ends. If `images` has x without labels, and `labels` has
-/// integers or numbers, the pairs are samples, which can be batched; samples with names give samples with the names of both;
-/// otherwise they are elements std::pair, for a map. The pair
-/// refers to elements that are not trivially copyable. Errors name the element of the first view.
+/// integers or numbers, the pairs are samples, which can be batched; otherwise they are elements std::pair, for a map. The pair
+/// refers to elements that are not trivially copyable. Samples with names give samples with all names:
+/// `zip(images | named<image>, words | named<tags>, kinds | named<kind>)`. Errors name the element of the first view.
 /// Random access if both views have it; otherwise an input range; sized if both are. Throws strata::error if the views are
 /// shared among different numbers of workers.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#zip
