@@ -33,8 +33,9 @@ void measure(const std::string& name, int count, bool wants_dx, double bias) {
   const auto array = [](int n) { return bench::aligned_array<float>(std::size_t(n)); };
   const auto x = array(count * In.size()), y = array(count * Out.size()), dx = array(count * In.size()),
              dy = array(count * Out.size()), w = array(w_size), dw = array(w_size), b = array(filters), db = array(filters),
-             saved = array(count * std::max(1, K::saved)), derived = array(std::max(1, K::derived)),
-             scratch = array(K::scratch + count * K::scratch_per_sample);
+             saved = array(count * std::max(1, traits_of_kernel<K>.saved)),
+             derived = array(std::max(1, traits_of_kernel<K>.derived)),
+             scratch = array(traits_of_kernel<K>.scratch + count * traits_of_kernel<K>.scratch_per_sample);
   fill(x.get(), count * In.size(), 1, 0, 1);
   fill(w.get(), w_size, 2, -0.2, 0.2);
   fill(b.get(), filters, 3, bias - 0.1, bias + 0.1);

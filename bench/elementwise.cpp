@@ -67,11 +67,11 @@ struct layer_data {
         dy(make(samples(count, Out.size()), 4)),
         dx(make(samples(count, In.size()), 5)),
         dx2(make(samples(count, In.size()), 5)),
-        saved(make(samples(count, K::saved), 6, 0)),
-        scratch(make(std::size_t(K::scratch) + samples(count, K::scratch_per_sample), 7)),
+        saved(make(samples(count, traits_of_kernel<K>.saved), 6, 0)),
+        scratch(make(std::size_t(traits_of_kernel<K>.scratch) + samples(count, traits_of_kernel<K>.scratch_per_sample), 7)),
         targets(make(samples(count, Out.size()), 8, 0.5, 0.5)),
         labels(std::size_t(count), 0),
-        statistics(2 * std::size_t(K::statistics)),
+        statistics(2 * std::size_t(traits_of_kernel<K>.statistics)),
         loss(2) {
     o.count = count, o.total = count;
     o.x[0] = x.data(), o.x[1] = x2.data(), o.y = y.data(), o.dy = dy.data(), o.dx[0] = dx.data(), o.dx[1] = dx2.data();

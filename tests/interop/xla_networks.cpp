@@ -157,7 +157,7 @@ struct largest_error {
 struct pinball {
   static constexpr auto name = "pinball";
   static constexpr label_kind labels = label_kind::dense;
-  static constexpr bool is_mean_of_elements = true;
+  static constexpr operation_traits traits{.is_mean_of_elements = true};
   static constexpr expected_shape output_shape(shape in) { return in; }
   template <class T>
   static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {

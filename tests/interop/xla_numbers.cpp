@@ -176,9 +176,9 @@ tested_operation operation_on() {
                       .parameters = {},
                       .reference = code_of<K, double>,
                       .emission = hlo::detail::code_of<Operation>(),
-                      .saved = K::saved,
-                      .scratch = K::scratch + rows * K::scratch_per_sample,
-                      .statistics = K::statistics,
+                      .saved = traits_of_kernel<K>.saved,
+                      .scratch = traits_of_kernel<K>.scratch + rows * traits_of_kernel<K>.scratch_per_sample,
+                      .statistics = traits_of_kernel<K>.statistics,
                       .only_trains = info_of<Operation>.traits.only_trains};
   for (const parameter& p : parameters_of<Operation>(in[0])) op.parameters.push_back(p);
   return op;

@@ -24,7 +24,7 @@ struct calibration {
   static constexpr expected_shape output_shape(shape in) { return in; }
 };
 template <class P, shape In>
-struct strata::kernel<reference, calibration, P, In> : strata::kernel_defaults {
+struct strata::kernel<reference, calibration, P, In> {
   using T = typename P::value_type;
   static void forward(const operands<T>& o) {
     for (int i = 0; i < o.count * In.size(); ++i) o.y[i] = o.x[0][i];
@@ -74,6 +74,45 @@ struct twice {
 };
 
 static_assert(operation<twice>);
+
+// case: kernel_trait_misspelt
+// error: (kernel_traits.*read_input|read_input.*kernel_traits)
+#include <strata/strata.hpp>
+
+struct same {
+  static constexpr auto name = "same";
+  static constexpr expected_shape output_shape(shape in) { return in; }
+};
+template <class P, shape In>
+struct strata::kernel<reference, same, P, In> {
+#ifdef TWIN
+  static constexpr kernel_traits traits{.reads_input = false};
+#else
+  static constexpr kernel_traits traits{.read_input = false};
+#endif
+};
+static_assert(has_kernel<reference, same, precision::f32, shape{3}>);
+
+// case: kernel_trait_outside_of_traits
+// error: traits of a kernel are members of .static constexpr kernel_traits traits
+#include <strata/kernel/kernel.hpp>  // first: the error has few lines then
+
+#include <strata/strata.hpp>
+
+struct same {
+  static constexpr auto name = "same";
+  static constexpr expected_shape output_shape(shape in) { return in; }
+};
+template <class P, shape In>
+struct strata::kernel<reference, same, P, In> {
+#ifdef TWIN
+  static constexpr kernel_traits traits{.reads_input = false};
+#else
+  static constexpr kernel_traits traits{};
+  static constexpr bool reads_input = false;
+#endif
+};
+static_assert(traits_of_kernel<kernel<reference, same, precision::f32, shape{3}>>.saved == 0);
 
 // case: operation_without_name
 // error: shape_mismatch<.*at_index<1>.*by_layer<.*layer_of_mine>.*because<.*operations_have_a_name>

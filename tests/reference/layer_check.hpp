@@ -19,8 +19,14 @@ struct stage {
 
   template <class Kernel>
   static stage of(shape in, shape out) {
-    return {code_of<Kernel, T>, Kernel::saved,   Kernel::scratch, Kernel::scratch_per_sample,
-            Kernel::statistics, Kernel::derived, in.size(),       out.size()};
+    return {code_of<Kernel, T>,
+            traits_of_kernel<Kernel>.saved,
+            traits_of_kernel<Kernel>.scratch,
+            traits_of_kernel<Kernel>.scratch_per_sample,
+            traits_of_kernel<Kernel>.statistics,
+            traits_of_kernel<Kernel>.derived,
+            in.size(),
+            out.size()};
   }
 };
 

@@ -48,8 +48,8 @@ template <class T, class Kernel>
 void check_kernel(const recorded_case<T>& c, int size) {
   const int count = int(c.predictions.size()) / size;
   arena<T> y(c.predictions.size()), dx(c.predictions.size()),
-      scratch(std::size_t(Kernel::scratch + count * Kernel::scratch_per_sample));
-  arena<T> saved(std::size_t(count * Kernel::saved));
+      scratch(std::size_t(traits_of_kernel<Kernel>.scratch + count * traits_of_kernel<Kernel>.scratch_per_sample));
+  arena<T> saved(std::size_t(count * traits_of_kernel<Kernel>.saved));
   double loss[2] = {};
   operands<T> o;
   o.count = count, o.total = count;

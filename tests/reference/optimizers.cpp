@@ -28,7 +28,7 @@ struct given_gradients {
 }  // namespace
 
 template <class P, shape In>
-struct strata::kernel<reference, given_gradients, P, In> : kernel_defaults {
+struct strata::kernel<reference, given_gradients, P, In> {
   using T = typename P::value_type;
   static void forward(const operands<T>& o) { std::fill_n(o.y, o.count, T{}); }
   static void backward(const operands<T>& o) {

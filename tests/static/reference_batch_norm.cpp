@@ -5,7 +5,7 @@ using namespace strata::test;
 
 using op = operation_of<batch_norm<momentum<0.75_r>>>;
 using code = kernel<reference, op, precision::f64, shape{2, 2}>;  // two positions, two channels
-static_assert(code::statistics == 4);
+static_assert(code::traits.statistics == 4);
 
 constexpr double x[] = {1, 10, 2, 20, 3, 30, 6, 60};  // two samples: channel 0 has 1 2 3 6, channel 1 ten times that
 constexpr double dy[] = {1, 0, 1, 0, 1, 2, 1, 3};

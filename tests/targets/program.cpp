@@ -123,7 +123,8 @@ void measure(const char* activation) {
   constexpr auto in_vectors = [](int elements) { return std::size_t(simd::aligned_size<T>(elements + 1)); };
   const std::vector<T> x = random_numbers<T>(n, 5), truth = random_numbers<T>(n, 6);
   const std::int32_t labels[count] = {4, 0, 2};
-  arena<T> y(in_vectors(n)), dx(in_vectors(n)), scratch(in_vectors(K::scratch + count * K::scratch_per_sample));
+  arena<T> y(in_vectors(n)), dx(in_vectors(n)),
+      scratch(in_vectors(traits_of_kernel<K>.scratch + count * traits_of_kernel<K>.scratch_per_sample));
   double loss[2] = {};
   operands<T> o;
   o.count = count, o.x[0] = x.data(), o.y = y.data(), o.dx[0] = dx.data(), o.scratch = scratch.data(), o.loss = loss;

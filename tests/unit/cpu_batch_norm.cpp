@@ -40,8 +40,9 @@ results<T> step(int parameters, int cut, bool adds) {
     w.emplace_back(C), dw.emplace_back(C, T(adds ? 1 : NAN));
     for (int c = 0; c < C; ++c) w.back().data[c] = T(float(number(3 + std::uint64_t(p), c) + 1.5));
   }
-  buffer<T> saved(total * K::saved), scratch(K::scratch + total * K::scratch_per_sample, T(NAN));
-  std::vector<double> statistics(std::size_t(2 * K::statistics));
+  buffer<T> saved(total * traits_of_kernel<K>.saved),
+      scratch(traits_of_kernel<K>.scratch + total * traits_of_kernel<K>.scratch_per_sample, T(NAN));
+  std::vector<double> statistics(std::size_t(2 * traits_of_kernel<K>.statistics));
 
   T* const second = apart ? between.data : y.data;
   const auto leaf = [&](int first, int count) {
@@ -130,9 +131,10 @@ TEST_CASE("batch normalization, double") { check_shapes<double>(); }
 TEST_CASE("a gradient that is not wanted") {
   constexpr shape In{2, 2, 5};
   using K = kernel<cpu, batch_normalization<batch_norm_settings{}>, precision::f32, In>;
-  float x[20], y[20] = {}, scratch[K::scratch], gamma[5] = {1, 1, 1, 1, 1}, dgamma[5] = {}, beta[5] = {}, dbeta[5] = {};
+  float x[20], y[20] = {}, scratch[traits_of_kernel<K>.scratch], gamma[5] = {1, 1, 1, 1, 1}, dgamma[5] = {}, beta[5] = {},
+               dbeta[5] = {};
   for (int i = 0; i < 20; ++i) x[i] = float(number(1, i));
-  double statistics[2 * K::statistics] = {};
+  double statistics[2 * traits_of_kernel<K>.statistics] = {};
   operands<float> o;
   o.count = 1, o.total = 1, o.x[0] = x, o.y = y, o.dy = x, o.w[0] = gamma, o.w[1] = beta, o.dw[0] = dgamma, o.dw[1] = dbeta;
   o.statistics = statistics, o.scratch = scratch;
@@ -153,11 +155,12 @@ void check_of_equal_elements(int total, auto&& x_at, bool is_dx_zero) {
   CAPTURE(total);
   CAPTURE(C);
   const int n = total * size;
-  buffer<T> x(n), y(n), dy(n), dx(n, T(NAN)), scratch(K::scratch + total * K::scratch_per_sample, T(NAN));
+  buffer<T> x(n), y(n), dy(n), dx(n, T(NAN)),
+      scratch(traits_of_kernel<K>.scratch + total * traits_of_kernel<K>.scratch_per_sample, T(NAN));
   buffer<T> gamma(C), beta(C), dgamma(C, T(NAN)), dbeta(C, T(NAN));
   for (int i = 0; i < n; ++i) x.data[i] = T(x_at(i)), dy.data[i] = T(number(2, i));
   for (int c = 0; c < C; ++c) gamma.data[c] = T(number(3, c)), beta.data[c] = T(number(4, c));
-  std::vector<double> statistics(std::size_t(2 * K::statistics));
+  std::vector<double> statistics(std::size_t(2 * traits_of_kernel<K>.statistics));
   operands<T> o;
   o.count = total, o.total = total, o.x[0] = x.data, o.y = y.data, o.dy = dy.data, o.dx[0] = dx.data, o.scratch = scratch.data;
   o.w[0] = gamma.data, o.w[1] = beta.data, o.dw[0] = dgamma.data, o.dw[1] = dbeta.data, o.statistics = statistics.data();
@@ -198,7 +201,7 @@ TEST_CASE_TEMPLATE("rounding makes no moving variance negative", Backend, cpu, r
   buffer<double> x(total * C), mean(C), variance(C);
   for (int i = 0; i < total * C; ++i) x.data[i] = 3 + 10 * number(1, i % C);
   for (int c = 0; c < C; ++c) mean.data[c] = variance.data[c] = 0;
-  std::vector<double> statistics(std::size_t(2 * K::statistics));
+  std::vector<double> statistics(std::size_t(2 * traits_of_kernel<K>.statistics));
   double* state[] = {nullptr, nullptr, mean.data, variance.data};
   operands<double> o;
   o.count = total, o.total = total, o.x[0] = x.data, o.statistics = statistics.data();

@@ -116,8 +116,9 @@ void compare(type_list<Ops...>, double tolerance) {
       std::transform(v.begin(), v.end(), to, [](double d) { return T(d); });
     };
     buffer<T> cx(count * In.size()), cdy(count * Out.size()), cy(count * Out.size(), T(NAN)), cdx(count * In.size(), T(NAN));
-    buffer<T> saved(count * K::saved, T(NAN)), scratch(K::scratch + count * K::scratch_per_sample, T(NAN)),
-        derived(K::derived, T(NAN));
+    buffer<T> saved(count * traits_of_kernel<K>.saved, T(NAN)),
+        scratch(traits_of_kernel<K>.scratch + count * traits_of_kernel<K>.scratch_per_sample, T(NAN)),
+        derived(traits_of_kernel<K>.derived, T(NAN));
     copied(x, cx.data), copied(dy, cdy.data);
     std::vector<buffer<T>*> cw, cdw;
     operands<T> o;

@@ -24,7 +24,7 @@ template <class K, class T, class L, int N>
 results<T> run(int count, bool probabilities, bool adds, bool weighted) {
   const auto all = std::size_t(count * N);
   results<T> r{std::vector<T>(all, T(NAN)), std::vector<T>(all, T(NAN)), std::vector<T>(all, adds ? T(1) : T(NAN))};
-  buffer<T> x(count * N), truth(count * N), scratch(K::scratch + count * K::scratch_per_sample);
+  buffer<T> x(count * N), truth(count * N), scratch(traits_of_kernel<K>.scratch + count * traits_of_kernel<K>.scratch_per_sample);
   std::vector<std::int32_t> labels(static_cast<std::size_t>(count));
   for (int i = 0; i < count * N; ++i) {
     x.data[i] = T(float(probabilities ? number(1, i) / 2 + 0.5 : 8 * number(1, i)));

@@ -77,8 +77,9 @@ void check_nan(int row, int column) {
   using K = kernel<cpu, fused<convolution<S>, relu, max_pooling<two_by_two>>, precision::f32, In>;
   static_assert(Tile == (K::winograd ? K::tile : 1));
   constexpr int F = S.filters, count = K::out_size;
-  std::vector<float> x(In.size()), w(9 * In[2] * F), b(F, 0.1f), y[2], saved(K::saved), derived(K::derived + 16),
-      scratch(K::scratch + K::scratch_per_sample + 16);
+  std::vector<float> x(In.size()), w(9 * In[2] * F), b(F, 0.1f), y[2], saved(traits_of_kernel<K>.saved),
+      derived(traits_of_kernel<K>.derived + 16),
+      scratch(traits_of_kernel<K>.scratch + traits_of_kernel<K>.scratch_per_sample + 16);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(philox{1}.uniform(i));
   for (std::size_t i = 0; i < w.size(); ++i) w[i] = float(philox{2}.uniform(i) - 0.5);
   operands<float> o;
@@ -119,7 +120,8 @@ TEST_CASE("the first of equal pixels wins, and relu stops the gradient at 0") {
   constexpr shape In{2, 4, 1};
   using K = kernel<cpu, fused<convolution<S>, relu, max_pooling<two_by_two>>, precision::f32, In>;
   const float x[8] = {1, 2, 0, 0, 2, 2, 0, -1}, w[1] = {1}, b[1] = {0}, dy[2] = {3, 5};
-  float y[2], dx[8], dw[1], db[1], saved[K::saved], scratch[K::scratch + K::scratch_per_sample + 16], derived[K::derived];
+  float y[2], dx[8], dw[1], db[1], saved[traits_of_kernel<K>.saved],
+      scratch[traits_of_kernel<K>.scratch + traits_of_kernel<K>.scratch_per_sample + 16], derived[traits_of_kernel<K>.derived];
   operands<float> o;
   o.count = 1, o.x[0] = x, o.y = y, o.w[0] = w, o.w[1] = b, o.dy = dy, o.dx[0] = dx, o.dw[0] = dw, o.dw[1] = db;
   o.saved = saved, o.scratch = scratch, o.derived = derived;

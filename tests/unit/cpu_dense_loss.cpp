@@ -55,7 +55,7 @@ void run_reference(numbers<double>& r, int count) {
   using layer = kernel<reference, S, precision::f64, shape{K}>;
   using end = kernel<reference, std::conditional_t<softmax_before, fused<softmax, L>, L>, precision::f64, shape{N}>;
   std::vector<double> logits(std::size_t(count * N)), dz(std::size_t(count * N)),
-      scratch(std::size_t(end::scratch + count * end::scratch_per_sample));
+      scratch(std::size_t(traits_of_kernel<end>.scratch + count * traits_of_kernel<end>.scratch_per_sample));
   operands<double> first = r.all(count), second = r.all(count);
   first.y = logits.data(), first.dy = dz.data();
   second.x[0] = logits.data(), second.dx[0] = dz.data(), second.adds_dx[0] = false, second.scratch = scratch.data();
@@ -79,7 +79,7 @@ void check() {
     numbers<double> expected(count, N);
     run_reference<S, L, N>(expected, count);
     numbers<T> r(count, N);
-    buffer<T> scratch(kernel::scratch + count * kernel::scratch_per_sample, T(NAN));
+    buffer<T> scratch(traits_of_kernel<kernel>.scratch + count * traits_of_kernel<kernel>.scratch_per_sample, T(NAN));
     operands<T> o = r.all(count);
     o.scratch = scratch.data;
     kernel::forward(o);

@@ -95,7 +95,7 @@ void check_pieces(int count, bool sparse = false) {
     CHECK((dense_products<T, K, N>::looks_for_zeros && many_zeros(x.data, x.size, N)));
   }
   buffer<T> y(count * N), dx(count * K), dw(aligned_size<T>(K * N)), db(N), other_dx(count * K), room(aligned_size<T>(K * N)),
-      scratch(kernel::scratch + count * kernel::scratch_per_sample, T(NAN));
+      scratch(traits_of_kernel<kernel>.scratch + count * traits_of_kernel<kernel>.scratch_per_sample, T(NAN));
   buffer<T> pieces[2] = {buffer<T>(aligned_size<T>(K * N), T(NAN)), buffer<T>(aligned_size<T>(N), T(NAN))};
   operands<T> o;
   o.count = count, o.x[0] = x.data, o.w[0] = w.data, o.w[1] = b.data, o.y = y.data, o.dy = dy.data, o.scratch = scratch.data;

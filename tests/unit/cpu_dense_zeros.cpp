@@ -152,7 +152,7 @@ TEST_CASE_TEMPLATE("a layer passes over weights that nothing multiplies", T, flo
   constexpr int K = 300, N = 64, count = 24;
   using kernel = dense_layer<T, K, N>;
   buffer<T> x(count * K), w(K * N), b(N), y(count * N), dw(K * N), db(N);
-  buffer<T> scratch(kernel::scratch + count * kernel::scratch_per_sample, T(NAN));
+  buffer<T> scratch(traits_of_kernel<kernel>.scratch + count * traits_of_kernel<kernel>.scratch_per_sample, T(NAN));
   for (int i = 0; i < x.size; ++i) x.data[i] = i % K % 28 < 6 ? T(float(cpu_compare::number(1, i))) : T(0);
   fill(w, 2), fill(y, 4);
   operands<T> o;
@@ -190,7 +190,8 @@ TEST_CASE_TEMPLATE("a layer passes over weights that nothing multiplies", T, flo
 TEST_CASE_TEMPLATE("leaves in parts, with zeros in some of them only", T, float, double) {
   constexpr int K = 80, N = 48, count = 60;
   using kernel = dense_layer<T, K, N>;
-  buffer<T> x(count * K), dy(count * N), scratch(kernel::scratch + count * kernel::scratch_per_sample, T(NAN)), db(N);
+  buffer<T> x(count * K), dy(count * N),
+      scratch(traits_of_kernel<kernel>.scratch + count * traits_of_kernel<kernel>.scratch_per_sample, T(NAN)), db(N);
   fill(x, 1), fill(dy, 2);
   std::fill_n(x.data + 20 * K, 20 * K, T(0));
   for (int i = 0; i < 20 * K; i += 9) x.data[20 * K + i] = T(1);

@@ -20,7 +20,7 @@ void check() {
   CAPTURE(sizeof(T));
   constexpr int count = 7, size = count * In.size();
   for (const bool adds : {false, true}) {
-    buffer<T> x(size), dy(size), y(size), expected_y(size), saved(count * K::saved);
+    buffer<T> x(size), dy(size), y(size), expected_y(size), saved(count * traits_of_kernel<K>.saved);
     buffer<T> dx(size, adds ? T(1) : T(NAN)), expected_dx(size, T(1));
     for (int i = 0; i < size; ++i) x.data[i] = T(number(1, i)), dy.data[i] = T(number(2, i));
     operands<T> o;

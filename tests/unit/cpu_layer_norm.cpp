@@ -39,7 +39,8 @@ TEST_CASE_TEMPLATE("a row of equal elements: y is exactly beta, and the gradient
   const auto check_on = []<class Backend, int C>(Backend, std::integral_constant<int, C>) {
     using K = kernel<Backend, layer_normalization<with(true, true)>, P, shape{C}>;
     CAPTURE(C);
-    buffer<T> x(C, T(0.1)), y(C), dy(C), dgamma(C, T(1)), gamma(C), beta(C), saved(K::saved + 1), scratch(K::scratch + 1);
+    buffer<T> x(C, T(0.1)), y(C), dy(C), dgamma(C, T(1)), gamma(C), beta(C), saved(traits_of_kernel<K>.saved + 1),
+        scratch(traits_of_kernel<K>.scratch + 1);
     for (int c = 0; c < C; ++c) dy.data[c] = T(c - 30), gamma.data[c] = T(2), beta.data[c] = T(c);
     operands<T> o;
     o.count = 1, o.x[0] = x.data, o.y = y.data, o.dy = dy.data, o.w[0] = gamma.data, o.w[1] = beta.data;

@@ -53,7 +53,8 @@ TEST_CASE_TEMPLATE("functions of rows", T, float, double) {
 TEST_CASE_TEMPLATE("a class of logit -infinity that the truth excludes", Backend, cpu, reference) {
   // Its probability is 0, and 0 * log 0 counts as 0.
   using K = kernel<Backend, categorical_crossentropy<from_logits>, precision::f32, shape{3}>;
-  float x[3] = {0, -std::numeric_limits<float>::infinity(), 0}, truth[3] = {1, 0, 0}, y[3], dx[3], scratch[K::scratch + 1];
+  float x[3] = {0, -std::numeric_limits<float>::infinity(), 0}, truth[3] = {1, 0, 0}, y[3], dx[3],
+        scratch[traits_of_kernel<K>.scratch + 1];
   double loss[2] = {};
   operands<float> o;
   o.count = 1, o.x[0] = x, o.y = y, o.targets = truth, o.loss = loss, o.dx[0] = dx, o.scratch = scratch;

@@ -45,7 +45,9 @@ results run(const numbers& in, int count, int step, bool adds_dx = false) {
     std::transform(v.begin(), v.end(), to.data, [](double d) { return float(d); });
   };
   buffer<float> x(count * In.size()), dy(count * out_size), y(count * out_size, NAN), dx(count * In.size(), adds_dx ? 0.f : NAN);
-  buffer<float> saved(step * K::saved, NAN), scratch(K::scratch + step * K::scratch_per_sample, NAN), derived(K::derived, NAN);
+  buffer<float> saved(step * traits_of_kernel<K>.saved, NAN),
+      scratch(traits_of_kernel<K>.scratch + step * traits_of_kernel<K>.scratch_per_sample, NAN),
+      derived(traits_of_kernel<K>.derived, NAN);
   copied(in.x, x), copied(in.dy, dy);
   std::vector<std::unique_ptr<buffer<float>>> w, dw;
   operands<float> o;

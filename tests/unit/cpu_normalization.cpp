@@ -29,7 +29,8 @@ void check() {
   R::forward(r);
   R::backward(r);
 
-  buffer<T> cx(size), cdy(size), cy(size, T(NAN)), cdx(size, T(NAN)), cmean(C), cvariance(C), derived(K::derived, T(NAN));
+  buffer<T> cx(size), cdy(size), cy(size, T(NAN)), cdx(size, T(NAN)), cmean(C), cvariance(C),
+      derived(traits_of_kernel<K>.derived, T(NAN));
   const auto copied = [](const std::vector<double>& from, buffer<T>& to) {
     std::ranges::transform(from, to.data, [](double v) { return T(v); });
   };

@@ -45,7 +45,7 @@ TEST_CASE_TEMPLATE("the first of equal pixels wins, and nan over all", T, float,
   using K = kernel<cpu, max_pooling<pool_settings{2, 2}>, P, shape{2, 6, 4}>;
   constexpr int C = 4;
   const T numbers[12] = {2, 2, 1, T(NAN), -3, -1, 2, 1, 5, 7, -1, -2}, gradients[3] = {3, 4, 5};
-  T x[12 * C], y[3 * C], dy[3 * C], dx[12 * C], saved[K::saved];
+  T x[12 * C], y[3 * C], dy[3 * C], dx[12 * C], saved[traits_of_kernel<K>.saved];
   for (int i = 0; i < 12 * C; ++i) x[i] = numbers[i / C];
   for (int i = 0; i < 3 * C; ++i) dy[i] = gradients[i / C];
   operands<T> o;

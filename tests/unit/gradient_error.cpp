@@ -60,7 +60,7 @@ struct batch_of_6 {
 }  // namespace
 
 template <int Factor, class P, shape In>
-struct strata::kernel<strata::reference, twice<Factor>, P, In> : strata::kernel_defaults {
+struct strata::kernel<strata::reference, twice<Factor>, P, In> {
   using T = typename P::value_type;
   static void forward(const operands<T>& o) {
     for (int i = 0; i < o.count * In.size(); ++i) o.y[i] = 2 * o.x[0][i];

@@ -38,27 +38,27 @@ using training = strata::program<Network, strata::sparse_categorical_crossentrop
 namespace strata {
 
 template <class Operation, class P, shape... In>
-struct kernel<planner, Operation, P, In...> : kernel_defaults {};
+struct kernel<planner, Operation, P, In...> {};
 template <batch_norm_settings S, class P, shape In>
-struct kernel<planner, batch_normalization<S>, P, In> : kernel_defaults {
-  static constexpr int statistics = 2 * In.last(), scratch = 10, scratch_per_sample = 1;
+struct kernel<planner, batch_normalization<S>, P, In> {
+  static constexpr kernel_traits traits{.scratch = 10, .scratch_per_sample = 1, .statistics = 2 * In.last()};
 };
 template <class... Operations, class P, shape... In>
 struct kernel<planner, fused<Operations...>, P, In...>;
 template <conv_settings S, class P, shape In>
-struct kernel<planner, fused<convolution<S>, relu>, P, In> : kernel_defaults {
-  static constexpr int saved = 5, derived = 20;
+struct kernel<planner, fused<convolution<S>, relu>, P, In> {
+  static constexpr kernel_traits traits{.saved = 5, .derived = 20};
 };
 
 template <class Operation, class P, shape... In>
-struct kernel<greedy, Operation, P, In...> : kernel_defaults {};
+struct kernel<greedy, Operation, P, In...> {};
 template <class... Operations, class P, shape... In>
 struct kernel<greedy, fused<Operations...>, P, In...>;
 template <class... Operations, class P, shape... In>
   requires(!loss_function<Operations> && ...)
-struct kernel<greedy, fused<Operations...>, P, In...> : kernel_defaults {};
+struct kernel<greedy, fused<Operations...>, P, In...> {};
 template <class Activation, loss_function L, class P, shape In>
-struct kernel<greedy, fused<Activation, L>, P, In> : kernel_defaults {};
+struct kernel<greedy, fused<Activation, L>, P, In> {};
 
 }  // namespace strata
 

@@ -126,11 +126,9 @@ operands<T> followed(const toy_memory& memory, operands<T> o) {
 }
 
 template <class Kernel, class T>
-struct on_toy : kernel_defaults {
+struct on_toy {
   using queue = toy_device::queue;
-  static constexpr int saved = Kernel::saved, scratch = Kernel::scratch, scratch_per_sample = Kernel::scratch_per_sample,
-                       statistics = Kernel::statistics, derived = Kernel::derived;
-  static constexpr bool reads_input = Kernel::reads_input, reads_output = Kernel::reads_output, only_infers = Kernel::only_infers;
+  static constexpr kernel_traits traits = traits_of_kernel<Kernel>;
 
   static void forward(queue q, const operands<T>& o) {
     run(q, o, [](const operands<T>& on) { Kernel::forward(on); });

@@ -71,7 +71,7 @@ template <bool IsMean>
 struct by_element {
   static constexpr auto name = "by_element";
   static constexpr label_kind labels = label_kind::dense;
-  static constexpr bool is_mean_of_elements = IsMean;
+  static constexpr operation_traits traits{.is_mean_of_elements = IsMean};
   static constexpr expected_shape output_shape(shape in) { return in; }
   template <class T>
   static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {

@@ -65,6 +65,7 @@ struct operation_traits {
   int first_column = -1;        // the output is some columns of the input, the last axis, from this one on
   value_range makes = value_range::unknown;  // which elements it makes
   value_range takes = value_range::unknown;  // which elements a loss takes; the trainer refuses a network that makes others
+  bool is_mean_of_elements = false;  // of a loss: its value is a mean over elements, each of which XLA and GPUs compute by itself
 };
 
 /// An operation has one input or, if it is a join, several. Optional members:
@@ -139,22 +140,23 @@ constexpr auto parameters_of(shape in) {
 namespace detail {
 /// A trait beside `traits`, where nothing reads it.
 template <class Op>
-concept has_stray_trait = requires { Op::whole_batch; } || requires { Op::folds; } || requires { Op::is_view; } ||
-                          requires { Op::only_trains; } || requires { Op::elementwise; } || requires { Op::over_last_axis; } ||
-                          requires { Op::shares_kernel; } || requires { Op::looks_up; } || requires { Op::makes; };
+concept has_stray_trait =
+    requires { Op::whole_batch; } || requires { Op::folds; } || requires { Op::is_view; } || requires { Op::only_trains; } ||
+    requires { Op::elementwise; } || requires { Op::over_last_axis; } || requires { Op::shares_kernel; } ||
+    requires { Op::looks_up; } || requires { Op::makes; } || requires { Op::takes; } || requires { Op::is_mean_of_elements; };
 template <class Op>
-constexpr operation_traits default_traits() {
+constexpr operation_traits find_traits() {
   static_assert(!has_stray_trait<Op>, "traits of an operation are members of `static constexpr operation_traits traits{...}`");
-  return {};
+  if constexpr (requires { Op::traits; })
+    return Op::traits;
+  else
+    return {};
 }
 }  // namespace detail
 
 /// Those of an operation, or the defaults.
 template <class Op>
-inline constexpr operation_traits traits_of = detail::default_traits<Op>();
-template <class Op>
-  requires requires { Op::traits; }
-inline constexpr operation_traits traits_of<Op> = Op::traits;
+inline constexpr operation_traits traits_of = detail::find_traits<Op>();
 
 /// An operation with its type erased, for the constexpr passes.
 struct operation_info {

@@ -30,7 +30,7 @@ struct fused {};
 ///   `collect`, `collect_backward`, `update_state(const operands<T>&, T* const* w)`  of whole-batch operations
 ///   `with_narrow<Input, Output>`          a type: the same kernel for a narrow input or output, where its input_end or
 ///                                         output_end says that there is one. A kernel that derives from it needs its own
-/// and the constants of kernel_defaults.
+/// and `static constexpr kernel_traits traits`.
 ///
 /// Where the queue of the backend's device is not empty, each function takes it as its first argument. Losses and `collect` add
 /// to the sums of a leaf; where a call has all samples of its leaves, they may store them. The type depends on operation and
@@ -46,25 +46,48 @@ struct narrow_end {
   bool rounds_values = false, rounds_gradients = false;  // before storing, or right after reading
 };
 
-/// Defaults of a kernel's constants.
-struct kernel_defaults {
+/// What a kernel needs besides its functions. A kernel lists what differs from the defaults:
+/// `static constexpr kernel_traits traits{.saved = 4, .reads_input = false};`
+struct kernel_traits {
   /// Elements per sample that forward keeps for backward.
-  static constexpr int saved = 0;
+  int saved = 0;
   /// Elements of temporary memory of a call: scratch + count * scratch_per_sample.
-  static constexpr int scratch = 0, scratch_per_sample = 0;
+  int scratch = 0, scratch_per_sample = 0;
   /// Doubles of whole-batch statistics in each direction: collect adds to [0, n), collect_backward to [n, 2 n).
-  static constexpr int statistics = 0;
+  int statistics = 0;
   /// Elements of derived weight layouts.
-  static constexpr int derived = 0;
+  int derived = 0;
   /// Elements per sample of the output that the kernel stores, if these are a part of it only; 0: all.
-  static constexpr int part_of_output = 0;
+  int part_of_output = 0;
   /// Whether backward reads the input or the output. The plan keeps the memory of these until then.
-  static constexpr bool reads_input = true, reads_output = false;
+  bool reads_input = true, reads_output = false;
   /// The ends at the only input and at the output.
-  static constexpr narrow_end input_end{}, output_end{};
+  narrow_end input_end{}, output_end{};
   /// For a chain with a whole-batch operation inside, which can be fused in inference only: the kernel has only `infer`.
-  static constexpr bool only_infers = false;
+  bool only_infers = false;
 };
+
+namespace detail {
+/// A trait beside `traits`, where nothing reads it.
+template <class K>
+concept has_stray_kernel_trait =
+    requires { K::saved; } || requires { K::scratch; } || requires { K::scratch_per_sample; } || requires { K::statistics; } ||
+    requires { K::derived; } || requires { K::part_of_output; } || requires { K::reads_input; } ||
+    requires { K::reads_output; } || requires { K::input_end; } || requires { K::output_end; } || requires { K::only_infers; };
+template <class K>
+constexpr kernel_traits find_traits_of_kernel() {
+  constexpr bool has_stray = has_stray_kernel_trait<K>;  // named, so that the line of the error begins with the text
+  static_assert(!has_stray, "traits of a kernel are members of `static constexpr kernel_traits traits{...}`");
+  if constexpr (requires { K::traits; })
+    return K::traits;
+  else
+    return {};
+}
+}  // namespace detail
+
+/// Those of a kernel, or the defaults.
+template <class K>
+inline constexpr kernel_traits traits_of_kernel = detail::find_traits_of_kernel<K>();
 
 /// The leaves of a call, for devices that compute several at once: leaf l has the samples [l * capacity,
 /// (l + 1) * capacity) that exist. Its weight gradients lie `gradient_stride` elements after those of leaf l - 1, and the doubles
@@ -151,7 +174,7 @@ struct kernel_code {
 
 /// Whether a kernel has all required functions.
 template <class K, class T, class Queue>
-inline constexpr bool has_passes = K::only_infers || requires(kernel_code<T, Queue> c) {
+inline constexpr bool has_passes = traits_of_kernel<K>.only_infers || requires(kernel_code<T, Queue> c) {
   c.forward = &K::forward;
   c.backward = &K::backward;
 };
@@ -162,11 +185,11 @@ template <class K, class T, class Queue, bool Trains>
 constexpr kernel_code<T, Queue> make_code() {
   kernel_code<T, Queue> c;
   if constexpr (!std::is_void_v<K> && has_passes<K, T, Queue>) {  // otherwise `compiled` has reported it
-    if constexpr (!K::only_infers) c.infer = &K::forward;
+    if constexpr (!traits_of_kernel<K>.only_infers) c.infer = &K::forward;
     if constexpr (requires { &K::infer; }) c.infer = &K::infer;
     if constexpr (requires { &K::derive; }) c.derive = &K::derive;
     if constexpr (requires { &K::prepare; }) c.prepare = &K::prepare;
-    if constexpr (Trains && !K::only_infers) c.forward = &K::forward, c.backward = &K::backward;
+    if constexpr (Trains && !traits_of_kernel<K>.only_infers) c.forward = &K::forward, c.backward = &K::backward;
     if constexpr (Trains && requires { &K::forward_backward; }) c.forward_backward = &K::forward_backward;
     if constexpr (Trains && requires { &K::backward_into; }) c.backward_into = &K::backward_into;
     if constexpr (Trains && requires { &K::collect; }) {

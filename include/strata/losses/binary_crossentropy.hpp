@@ -21,9 +21,9 @@ struct binary_crossentropy : layer_options<binary_crossentropy_settings, Options
                              detail::measured<binary_crossentropy<Options...>> {
   static constexpr auto name = "binary_crossentropy";
   static constexpr label_kind labels = label_kind::dense;
-  static constexpr bool is_mean_of_elements = true;
   static constexpr binary_crossentropy_settings settings = binary_crossentropy::configured({});
-  static constexpr operation_traits traits{.takes = settings.from_logits ? value_range::real : value_range::from_0_to_1};
+  static constexpr operation_traits traits{.takes = settings.from_logits ? value_range::real : value_range::from_0_to_1,
+                                           .is_mean_of_elements = true};
   static constexpr double smoothing = settings.label_smoothing.value();
 
   static constexpr expected_shape output_shape(shape in) {

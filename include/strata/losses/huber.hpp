@@ -19,7 +19,7 @@ template <decimal Delta = decimal(1)>
 struct huber : detail::measured<huber<Delta>> {
   static constexpr auto name = "huber";
   static constexpr label_kind labels = label_kind::dense;
-  static constexpr bool is_mean_of_elements = true;
+  static constexpr operation_traits traits{.is_mean_of_elements = true};
   static constexpr double delta = Delta.value();
 
   static constexpr expected_shape output_shape(shape in) {

@@ -104,20 +104,20 @@ struct kernel_of_narrow<Kernel, false, false> {
 };
 template <class Kernel, bool NarrowInput, bool NarrowOutput>
 constexpr kernel_memory memory_with_narrow() {
-  if constexpr ((NarrowInput && !Kernel::input_end.is_possible) || (NarrowOutput && !Kernel::output_end.is_possible)) {
+  constexpr const kernel_traits& wide = traits_of_kernel<Kernel>;
+  if constexpr ((NarrowInput && !wide.input_end.is_possible) || (NarrowOutput && !wide.output_end.is_possible)) {
     return {};
   } else {
-    using form = typename kernel_of_narrow<Kernel, NarrowInput, NarrowOutput>::type;
-    return {form::saved, form::scratch, form::scratch_per_sample};
+    constexpr const kernel_traits& form = traits_of_kernel<typename kernel_of_narrow<Kernel, NarrowInput, NarrowOutput>::type>;
+    return {form.saved, form.scratch, form.scratch_per_sample};
   }
 }
 
 template <class K>
 constexpr kernel_match match_of(int count) {
-  kernel_match match{count,
-                     {K::saved, K::scratch, K::scratch_per_sample, K::statistics, K::derived, K::reads_input, K::reads_output,
-                      true, K::part_of_output, K::input_end, K::output_end}};
-  if constexpr (K::input_end.is_possible || K::output_end.is_possible) {
+  constexpr const kernel_traits& traits = traits_of_kernel<K>;
+  kernel_match match{count, {traits, true}};
+  if constexpr (traits.input_end.is_possible || traits.output_end.is_possible) {
     auto& with_narrow = match.kernel.with_narrow;
     with_narrow[0][1] = memory_with_narrow<K, false, true>();
     with_narrow[1][0] = memory_with_narrow<K, true, false>();

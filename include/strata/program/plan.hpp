@@ -17,17 +17,14 @@ inline constexpr int max_fusion = 4;
 /// statistics are state, and an operation that is active only in training is a view.
 enum class purpose { training, inference };
 
-/// How much memory a kernel needs, in elements: see kernel_defaults.
+/// How much memory a kernel needs, in elements: see kernel_traits.
 struct kernel_memory {
   int saved = 0, scratch = 0, scratch_per_sample = 0;
 };
 
-/// The constants of a kernel, with its type erased.
-struct kernel_info {
-  int saved = 0, scratch = 0, scratch_per_sample = 0, statistics = 0, derived = 0;
-  bool reads_input = true, reads_output = false, exists = false;
-  int part_of_output = 0;
-  narrow_end input_end, output_end;
+/// The traits of a kernel, with its type erased.
+struct kernel_info : kernel_traits {
+  bool exists = false;
   kernel_memory with_narrow[2][2] = {};  // by whether the input is narrow, and the output
 
   constexpr void use_narrow(bool has_narrow_input, bool has_narrow_output) {

@@ -8,10 +8,10 @@ namespace strata {
 
 /// x, y, dy, dx: (count, shape of the input).
 template <elementwise_activation A, class P, shape In>
-struct kernel<reference, A, P, In> : kernel_defaults {
+struct kernel<reference, A, P, In> {
   using T = typename P::value_type;
   using function = activation_function<A>;
-  static constexpr bool reads_input = function::uses_input, reads_output = function::uses_output;
+  static constexpr kernel_traits traits{.reads_input = function::uses_input, .reads_output = function::uses_output};
 
   static constexpr void forward(const operands<T>& o) {
     for (int i = 0; i < o.count * In.size(); ++i) o.y[i] = function::value(o.x[0][i]);
@@ -20,15 +20,15 @@ struct kernel<reference, A, P, In> : kernel_defaults {
   static constexpr void backward(const operands<T>& o) {
     T* const dx = detail::begin_input_gradient(o, 0, In.size());
     for (int i = 0; dx && i < o.count * In.size(); ++i)
-      dx[i] += o.dy[i] * function::derivative(reads_input ? o.x[0][i] : T{}, reads_output ? o.y[i] : T{});
+      dx[i] += o.dy[i] * function::derivative(traits.reads_input ? o.x[0][i] : T{}, traits.reads_output ? o.y[i] : T{});
   }
 };
 
 /// Softmax over the last axis. x, y, dy, dx: (count, ..., C).
 template <class P, shape In>
-struct kernel<reference, softmax, P, In> : kernel_defaults {
+struct kernel<reference, softmax, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false, reads_output = true;
+  static constexpr kernel_traits traits{.reads_input = false, .reads_output = true};
   static constexpr int C = In.last(), rows = In.size() / C;
 
   static void forward(const operands<T>& o) {

@@ -10,11 +10,11 @@ namespace strata {
 
 /// x, y, dy, dx: (count, ..., C); gamma, beta, moving mean and moving variance: (C).
 template <batch_norm_settings S, class P, shape In>
-struct kernel<reference, batch_normalization<S>, P, In> : kernel_defaults {
+struct kernel<reference, batch_normalization<S>, P, In> {
   using T = typename P::value_type;
   static constexpr int C = In.last(), size = In.size();
   /// Forward: the sums of x and of x^2 per channel. After them, backward: the sums of dy and of dy * x.
-  static constexpr int statistics = 2 * C;
+  static constexpr kernel_traits traits{.statistics = 2 * C};
   static constexpr double epsilon = S.epsilon.value(), momentum = S.momentum.value();
   static constexpr int gamma = 0, beta = S.scale, moving_mean = S.scale + S.center, moving_variance = moving_mean + 1;
 
@@ -46,7 +46,7 @@ struct kernel<reference, batch_normalization<S>, P, In> : kernel_defaults {
     for (int c = 0; c < C; ++c) apply(o, c, o.w[moving_mean][c], T(1 / std::sqrt(double(o.w[moving_variance][c]) + epsilon)));
   }
 
-  /// Called once per step, with the statistics of the whole batch.
+  /// Called once per step, with the traits.statistics of the whole batch.
   static constexpr void update_state(const operands<T>& o, T* const* w) {
     for (int c = 0; c < C; ++c) {
       w[moving_mean][c] = T(momentum * w[moving_mean][c] + (1 - momentum) * mean(o, c));
@@ -86,11 +86,11 @@ struct kernel<reference, batch_normalization<S>, P, In> : kernel_defaults {
 /// The kernel of a frozen layer.
 template <batch_norm_settings S, class P, shape In>
   requires(S.frozen)
-struct kernel<reference, batch_normalization<S>, P, In> : kernel_defaults {
+struct kernel<reference, batch_normalization<S>, P, In> {
   using T = typename P::value_type;
   static constexpr int C = In.last(), size = In.size();
   static constexpr int gamma = 0, beta = S.scale, moving_mean = S.scale + S.center, moving_variance = moving_mean + 1;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
 
   static T inverse_deviation(const operands<T>& o, int c) {
     return T(1 / std::sqrt(double(o.w[moving_variance][c]) + S.epsilon.value()));

@@ -8,9 +8,9 @@ namespace strata {
 
 /// x: (count, ..., C); y: (count, ..., S.count).
 template <column_settings S, class P, shape In>
-struct kernel<reference, column_slice<S>, P, In> : kernel_defaults {
+struct kernel<reference, column_slice<S>, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
 
   /// f(index in y, in x) for every element of y.
   static constexpr void for_each_element(int count, auto&& f) {

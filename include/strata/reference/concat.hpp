@@ -8,9 +8,9 @@ namespace strata {
 
 /// x[k]: (count, ..., C_k); y: (count, ..., sum of C_k).
 template <class P, shape First, shape... Rest>
-struct kernel<reference, stack_of_branches, P, First, Rest...> : kernel_defaults {
+struct kernel<reference, stack_of_branches, P, First, Rest...> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
   static constexpr int branches = 1 + sizeof...(Rest), pixels = First.size() / First.last();
   static constexpr int channels[branches] = {First.last(), Rest.last()...};
 

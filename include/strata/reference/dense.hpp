@@ -8,7 +8,7 @@ namespace strata {
 
 /// x: (count, K); W: (K, F); b: (F); y, dy: (count, F).
 template <dense_settings S, class P, shape In>
-struct kernel<reference, affine<S>, P, In> : kernel_defaults {
+struct kernel<reference, affine<S>, P, In> {
   using T = typename P::value_type;
   static constexpr int K = In[0], N = S.units;
 

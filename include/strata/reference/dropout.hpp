@@ -8,9 +8,9 @@ namespace strata {
 
 /// x, y, dy, dx: (count, shape of the input).
 template <decimal Rate, class P, shape In>
-struct kernel<reference, dropout<Rate>, P, In> : kernel_defaults {
+struct kernel<reference, dropout<Rate>, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
   static constexpr int size = In.size();
   static constexpr T scale = T(1 / (1 - dropout<Rate>::rate));
 

@@ -9,7 +9,7 @@ namespace strata {
 /// x: (count, N), indices of rows, which have no gradient; table: (rows, W); y: (count, N, W). refuse_other_rows has checked the
 /// indices.
 template <embedding_settings S, class P, shape In>
-struct kernel<reference, lookup<S>, P, In> : kernel_defaults {
+struct kernel<reference, lookup<S>, P, In> {
   using T = typename P::value_type;
 
   static constexpr void forward(const operands<T>& o) {

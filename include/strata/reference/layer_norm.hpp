@@ -9,7 +9,7 @@ namespace strata {
 
 /// x, y, dy, dx: (count, ..., C); gamma, beta: (C).
 template <layer_norm_settings S, class P, shape In>
-struct kernel<reference, layer_normalization<S>, P, In> : kernel_defaults {
+struct kernel<reference, layer_normalization<S>, P, In> {
   using T = typename P::value_type;
   static constexpr int C = In.last(), rows = In.size() / C;
   static constexpr int gamma = 0, beta = S.scale;

@@ -37,10 +37,10 @@ constexpr void add_loss(const operands<T>& o, int n, T value) {
 
 /// x, y: (count, shape of the predictions); y = x. targets: the same shape; labels: (count).
 template <loss_function L, class P, shape In>
-struct kernel<reference, L, P, In> : kernel_defaults {
+struct kernel<reference, L, P, In> {
   using T = typename P::value_type;
-  static constexpr int N = In.size(), scratch = N;
-  static constexpr bool reads_input = false, reads_output = true;
+  static constexpr int N = In.size();
+  static constexpr kernel_traits traits{.scratch = N, .reads_input = false, .reads_output = true};
 
   static constexpr void forward(const operands<T>& o) {
     for (int i = 0; i < o.count * N; ++i) o.y[i] = o.x[0][i];
@@ -74,10 +74,10 @@ inline constexpr bool takes_softmax<categorical_crossentropy<Options...>> =
 /// where a probability rounds to 0 or 1, so nothing is clamped.
 template <class L, class P, shape In>
   requires detail::takes_softmax<L> && (In.rank() == 1)
-struct kernel<reference, fused<softmax, L>, P, In> : kernel_defaults {
+struct kernel<reference, fused<softmax, L>, P, In> {
   using T = typename P::value_type;
   static constexpr int N = In.size();
-  static constexpr bool reads_input = false, reads_output = true;
+  static constexpr kernel_traits traits{.reads_input = false, .reads_output = true};
 
   static void forward(const operands<T>& o) {
     for (int n = 0; n < o.count; ++n) {
@@ -117,11 +117,11 @@ struct kernel<reference, fused<softmax, L>, P, In> : kernel_defaults {
 /// x: logits (count, shape of the predictions); y = sigmoid(x). dx = (y - truth) / N for N predictions of a sample.
 template <class... Options, class P, shape In>
   requires(!binary_crossentropy<Options...>::settings.from_logits)
-struct kernel<reference, fused<sigmoid, binary_crossentropy<Options...>>, P, In> : kernel_defaults {
+struct kernel<reference, fused<sigmoid, binary_crossentropy<Options...>>, P, In> {
   using T = typename P::value_type;
   using L = binary_crossentropy<Options...>;
   static constexpr int N = In.size();
-  static constexpr bool reads_input = false, reads_output = true;
+  static constexpr kernel_traits traits{.reads_input = false, .reads_output = true};
 
   static void forward(const operands<T>& o) {
     for (int n = 0; n < o.count; ++n) {

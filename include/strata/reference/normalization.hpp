@@ -10,9 +10,9 @@ namespace strata {
 
 /// x, y, dy, dx: (count, ..., C); mean, variance: (C).
 template <class P, shape In>
-struct kernel<reference, normalization, P, In> : kernel_defaults {
+struct kernel<reference, normalization, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
   static constexpr int C = In.last();
 
   static T deviation(const operands<T>& o, int c) {

@@ -12,7 +12,7 @@ namespace strata {
 
 /// x: (count, H, W, C); y: (count, OH, OW, C).
 template <pool_settings S, class P, shape In>
-struct kernel<reference, max_pooling<S>, P, In> : kernel_defaults {
+struct kernel<reference, max_pooling<S>, P, In> {
   using T = typename P::value_type;
   static constexpr int C = In[2], in_size = In.size(), out_size = max_pooling<S>::output_shape(In).value.size();
 
@@ -50,9 +50,9 @@ struct kernel<reference, max_pooling<S>, P, In> : kernel_defaults {
 
 /// x: (count, H, W, C); y: (count, OH, OW, C).
 template <pool_settings S, class P, shape In>
-struct kernel<reference, average_pooling<S>, P, In> : kernel_defaults {
+struct kernel<reference, average_pooling<S>, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
   static constexpr window_axis vertical = S.vertical(In), horizontal = S.horizontal(In);
   static constexpr int C = In[2], in_size = In.size(), out_size = average_pooling<S>::output_shape(In).value.size();
 
@@ -87,9 +87,9 @@ struct kernel<reference, average_pooling<S>, P, In> : kernel_defaults {
 
 /// x: (count, H, W, C); y: (count, C).
 template <class P, shape In>
-struct kernel<reference, global_average_pool2d, P, In> : kernel_defaults {
+struct kernel<reference, global_average_pool2d, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
   static constexpr int C = In[2], size = In.size(), pixels = size / C;
 
   static constexpr void forward(const operands<T>& o) {

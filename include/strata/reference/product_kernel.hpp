@@ -9,7 +9,7 @@ namespace strata::detail {
 /// elements, the filters innermost. Products names these sizes; Products::for_each(f) calls f(index in y, in x, in the kernel)
 /// for every product of one sample.
 template <class Products, class P>
-struct product_kernel : kernel_defaults {
+struct product_kernel {
   using T = typename P::value_type;
   static constexpr int in_size = Products::in_size, out_size = Products::out_size, filters = Products::filters;
   static constexpr bool has_bias = Products::has_bias;

@@ -8,9 +8,9 @@ namespace strata {
 
 /// x: (count, H, W, C); y: (count, height * H, width * W, C).
 template <up_sampling_settings S, class P, shape In>
-struct kernel<reference, up_sampling<S>, P, In> : kernel_defaults {
+struct kernel<reference, up_sampling<S>, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
   static constexpr shape Out = up_sampling<S>::output_shape(In).value;
 
   /// Calls f(index in y, index in x, weight) for the pixels of x, up to four, whose weighted mean is a pixel of y.

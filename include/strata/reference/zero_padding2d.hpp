@@ -8,9 +8,9 @@ namespace strata {
 
 /// x: (count, H, W, C); y: (count, top + H + bottom, left + W + right, C).
 template <padding_settings S, class P, shape In>
-struct kernel<reference, zero_padding<S>, P, In> : kernel_defaults {
+struct kernel<reference, zero_padding<S>, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
   static constexpr shape Out = zero_padding<S>::output_shape(In).value;
 
   /// Calls f(index in y, index in x) for every element of x of one sample.

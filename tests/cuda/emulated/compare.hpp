@@ -205,8 +205,12 @@ void compare_kernel(type_list<Op, Rest...>, double tolerance, std::initializer_l
       weights.emplace_back(q, given_w[p]);
       o.w[p] = weights[p].data(), o.dw[p] = all_dw.data() + at[p];
     }
-    device_array<T> y(q, n * out, T(NAN)), from(q, given_dy), saved(q, n * std::size_t(K::saved) + 1, T(NAN)),
-        scratch(q, std::size_t(K::scratch) + n * std::size_t(K::scratch_per_sample) + 1, T(NAN));
+    device_array<T> y(q, n * out, T(NAN)), from(q, given_dy),
+        saved(q, n * std::size_t(strata::traits_of_kernel<K>.saved) + 1, T(NAN)),
+        scratch(q,
+                std::size_t(strata::traits_of_kernel<K>.scratch) +
+                    n * std::size_t(strata::traits_of_kernel<K>.scratch_per_sample) + 1,
+                T(NAN));
     o.y = y.data(), o.dy = from.data(), o.saved = saved.data(), o.scratch = scratch.data();
 
     [[maybe_unused]] std::shared_ptr<const void> prepared;

@@ -81,7 +81,10 @@ void compare_size() {
   expected::backward(o);
 
   const device_array<double> rows(q, truth.rows), weights(q, truth.weights),
-      scratch_memory(q, std::size_t(K::scratch) + std::size_t(count) * std::size_t(K::scratch_per_sample) + 1, NAN);
+      scratch_memory(
+          q,
+          std::size_t(traits_of_kernel<K>.scratch) + std::size_t(count) * std::size_t(traits_of_kernel<K>.scratch_per_sample) + 1,
+          NAN);
   const device_array<std::int32_t> labels(q, std::vector<double>(truth.labels.begin(), truth.labels.end()));
   const auto run = [&](bool in_place, bool adds) {
     device_array<double> from(q, x), to(q, x.size(), NAN), gradient(q, x.size(), adds ? 1.0 : NAN), sums(q, leaves * 20, NAN);

@@ -51,16 +51,16 @@ results results_of(std::span<const std::size_t> parameters, std::size_t in, std:
     }
   };
   const auto n = std::size_t(count);
-  if (K::statistics > 0) capacity = count;  // so that the statistics of the leaf are those of the batch
-  const int leaves = (count + capacity - 1) / capacity + (K::statistics == 0);  // one without samples
+  if (traits_of_kernel<K>.statistics > 0) capacity = count;  // so that the statistics of the leaf are those of the batch
+  const int leaves = (count + capacity - 1) / capacity + (traits_of_kernel<K>.statistics == 0);  // one without samples
   const auto x = array(std::type_identity<X>{}, 1, n * in), dx = array(std::type_identity<X>{}, 2, n * in);
   const auto y = array(std::type_identity<Y>{}, 3, n * out), dy = array(std::type_identity<Y>{}, 4, n * out);
   std::vector<device_array<float>> w;
   std::size_t stride = 0;
   for (std::size_t p = 0; p < parameters.size(); ++p)
     w.push_back(array(std::type_identity<float>{}, 5 + p, parameters[p])), stride += (parameters[p] + 15) / 16 * 16;
-  const device_array<float> dw(q, stride * std::size_t(leaves), 0), saved(q, n * std::size_t(K::saved) + 16, 0),
-      scratch(q, std::size_t(K::scratch) + n * std::size_t(K::scratch_per_sample) + 16, 0);
+  const device_array<float> dw(q, stride * std::size_t(leaves), 0), saved(q, n * std::size_t(traits_of_kernel<K>.saved) + 16, 0),
+      scratch(q, std::size_t(traits_of_kernel<K>.scratch) + n * std::size_t(traits_of_kernel<K>.scratch_per_sample) + 16, 0);
   operands<float> o;
   o.count = count;
   o.leaves = {leaves, capacity, long(stride), 0};
@@ -69,7 +69,7 @@ results results_of(std::span<const std::size_t> parameters, std::size_t in, std:
   for (std::size_t p = 0, at = 0; p < parameters.size(); at += (parameters[p++] + 15) / 16 * 16)
     o.w[p] = w[p].data(), o.dw[p] = dw.data() + at;
   o.saved = saved.data(), o.scratch = scratch.data();
-  const device_array<double> sums(q, std::size_t(2 * K::statistics) + 1, 0);
+  const device_array<double> sums(q, std::size_t(2 * traits_of_kernel<K>.statistics) + 1, 0);
   o.statistics = sums.data(), o.statistics_of_leaf = sums.data(), o.total = count;
   [[maybe_unused]] std::shared_ptr<const void> prepared;
   if constexpr (requires { &K::prepare; }) prepared = K::prepare(q, o, true), o.prepared = prepared.get();
@@ -90,7 +90,7 @@ results results_of(std::span<const std::size_t> parameters, std::size_t in, std:
 /// The kernel K of a chain of operations stores narrow arrays as it would store floats that others would then round.
 template <class K, class Op, class... Rest>
 void compare_narrow(type_list<Op, Rest...>, shape in, std::initializer_list<samples_and_capacity> cases) {
-  static_assert(K::input_end.is_possible && K::output_end.is_possible);
+  static_assert(traits_of_kernel<K>.input_end.is_possible && traits_of_kernel<K>.output_end.is_possible);
   have_devices(1);
   std::vector<std::size_t> parameters;
   for (const parameter& p : parameters_of<Op>(in)) parameters.push_back(std::size_t(p.extents.size()));

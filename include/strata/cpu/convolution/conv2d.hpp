@@ -17,12 +17,11 @@ namespace simd {
 /// dy: (count, OH, OW, F). Channels, Filters: those of the whole convolution, if this is a part of one. A part uses the algorithm
 /// of the whole, so that it adds in the same order.
 template <conv_settings S, class Activation, class P, shape In, int Channels = In.last(), int Filters = S.filters>
-struct convolution_kernel : kernel_defaults {
+struct convolution_kernel {
   using T = typename P::value_type;
   using at = convolution_geometry<S, In>;
   static constexpr int C = at::C, F = at::F, Cg = at::Cg, Fg = at::Fg;
   static constexpr bool activated = !std::is_same_v<Activation, linear>;
-  static constexpr bool reads_output = activated;
 
   // The shape alone decides on the algorithm, so that every target computes the same bits.
   static constexpr bool winograd = at::KH == 3 && at::KW == 3 && at::SH == 1 && at::SW == 1 && at::DH == 1 && at::DW == 1 &&
@@ -65,12 +64,13 @@ struct convolution_kernel : kernel_defaults {
                                    : by_lanes::input_pays  ? by_lanes::scratch
                                    : by_planes::input_pays ? by_planes::scratch
                                                            : framed_gradient;
-  static constexpr int scratch = gradient + std::max({for_forward, for_weights, for_input});
 
   /// The weights of Winograd's forward and of its input gradient; or the kernel with inputs and filters exchanged, tap after tap
   /// of each phase.
   static constexpr int for_tiles = winograd ? by_tiles.weights(C, F) : 0;
-  static constexpr int derived = winograd ? for_tiles + back_by_tiles.weights(F, C) : at::weights;
+  static constexpr kernel_traits traits{.scratch = gradient + std::max({for_forward, for_weights, for_input}),
+                                        .derived = winograd ? for_tiles + back_by_tiles.weights(F, C) : at::weights,
+                                        .reads_output = activated};
 
   static void derive(const T* const* w, T* to) {
     if constexpr (winograd) {

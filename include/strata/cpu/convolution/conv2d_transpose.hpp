@@ -25,7 +25,7 @@ template <class Activation, class T>
 
 /// x, dx: (count, H, W, C); kernel: (KH, KW, F, C); bias: (F); y, dy: (count, OH, OW, F).
 template <transposed_conv_settings S, class Activation, class P, shape In>
-struct transposed_convolution_kernel : kernel_defaults {
+struct transposed_convolution_kernel {
   using T = typename P::value_type;
   static constexpr shape Out = S.output(In);
   static constexpr conv_settings reversed =
@@ -33,12 +33,12 @@ struct transposed_convolution_kernel : kernel_defaults {
   using backwards = convolution_kernel<reversed, linear, P, Out>;
   static constexpr int F = S.filters, images = backwards::images;
   static constexpr bool activated = !std::is_same_v<Activation, linear>;
-  static constexpr bool reads_output = activated;
 
-  static constexpr int for_backwards = aligned_size<T>(backwards::scratch),
+  static constexpr int for_backwards = aligned_size<T>(backwards::traits.scratch),
                        for_gradient = activated ? aligned_size<T>(images * Out.size()) : 0,
                        for_sum = aligned_size<T>(images * In.size());
-  static constexpr int scratch = for_backwards + for_gradient + for_sum, derived = backwards::derived;
+  static constexpr kernel_traits traits{
+      .scratch = for_backwards + for_gradient + for_sum, .derived = backwards::traits.derived, .reads_output = activated};
 
   static void derive(const T* const* w, T* to) { backwards::derive(w, to); }
 

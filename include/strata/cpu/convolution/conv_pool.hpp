@@ -38,7 +38,7 @@ concept pools_in_registers =
 /// winners, (OH / 2, OW / 2, F) bytes.
 template <conv_settings S, pool_settings Pool, class P, shape In>
   requires simd::pools_in_registers<S, Pool>
-struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kernel_defaults {
+struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> {
   using T = typename P::value_type;
   using at = simd::convolution_geometry<S, In>;
   static constexpr int L = simd::lanes<T>, C = at::C, F = at::F, KH = at::KH, KW = at::KW, taps = at::taps;
@@ -49,7 +49,6 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
 
   /// The number of elements of type T that hold so many bytes.
   static constexpr int numbers(int bytes) { return simd::aligned_size<T>((bytes + int(sizeof(T)) - 1) / int(sizeof(T))); }
-  static constexpr int saved = (out_size + int(sizeof(T)) - 1) / int(sizeof(T));
 
   // The shape alone decides on the algorithm, so that every target computes the same bits.
   static constexpr bool one_channel = C == 1 && KH <= 5 && KW <= 5;
@@ -90,10 +89,12 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
   static constexpr int for_weights =
       lanes_follow_winners ? 0 : simd::aligned_size<T>(F * filter_size) + numbers(((windows + 31) / 32 + windows) * F * 4);
   static constexpr int for_input = at::x.pixels() * L;
-  static constexpr int scratch = for_x + std::max(for_forward, std::max(for_weights, simd::aligned_size<T>(for_input)));
-  static constexpr int scratch_per_sample = numbers(windows * 4 * simd::filter_words(F) * 8);
-  static constexpr int input_weights = simd::aligned_size<T>(simd::padded<T>(C) * F * taps),
-                       derived = input_weights + (winograd ? by_tiles.weights(C, F) : 0);
+  static constexpr int input_weights = simd::aligned_size<T>(simd::padded<T>(C) * F * taps);
+  static constexpr kernel_traits traits{
+      .saved = (out_size + int(sizeof(T)) - 1) / int(sizeof(T)),
+      .scratch = for_x + std::max(for_forward, std::max(for_weights, simd::aligned_size<T>(for_input))),
+      .scratch_per_sample = numbers(windows * 4 * simd::filter_words(F) * 8),
+      .derived = input_weights + (winograd ? by_tiles.weights(C, F) : 0)};
 
   static void derive(const T* const* w, T* to) {
     simd::pooled_input_weights(w[0], taps, C, F, to);
@@ -102,7 +103,7 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
 
   /// The winners of sample n: (windows, F).
   static std::int8_t* winners(const operands<T>& o, int n) {
-    return reinterpret_cast<std::int8_t*>(o.saved + std::ptrdiff_t(n) * saved);
+    return reinterpret_cast<std::int8_t*>(o.saved + std::ptrdiff_t(n) * traits.saved);
   }
   /// x of sample n, in a frame if one is needed.
   static const T* framed(const operands<T>& o, int n) {
@@ -304,7 +305,7 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> : kern
     constexpr bool in_place = !at::x.needed() && C == simd::aligned_size<T>(C);
     T* const frame = o.scratch + for_x;
     const auto alive = [&](int n) {
-      return reinterpret_cast<std::uint64_t*>(o.scratch + scratch + std::ptrdiff_t(n) * scratch_per_sample);
+      return reinterpret_cast<std::uint64_t*>(o.scratch + traits.scratch + std::ptrdiff_t(n) * traits.scratch_per_sample);
     };
     for (int n = 0; n < o.count; ++n) simd::alive_filters(winners(o, n), windows, F, alive(n));
     for (int c = 0; c < C; c += L)

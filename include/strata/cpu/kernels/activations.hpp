@@ -31,10 +31,10 @@ template <class Activation, class T>
 /// x, y, dy, dx: (count, shape of the input).
 template <elementwise_activation A, class P, shape In>
   requires simd::has_vector_form<A>
-struct kernel<cpu, A, P, In> : kernel_defaults {
+struct kernel<cpu, A, P, In> {
   using T = typename P::value_type;
   using function = activation_function<A>;
-  static constexpr bool reads_input = function::uses_input, reads_output = function::uses_output;
+  static constexpr kernel_traits traits{.reads_input = function::uses_input, .reads_output = function::uses_output};
 
   static void forward(const operands<T>& o) { simd::activate<A>(o.x[0], std::ptrdiff_t(o.count) * In.size(), o.y); }
   static void backward(const operands<T>& o) {

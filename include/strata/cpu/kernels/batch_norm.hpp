@@ -189,12 +189,12 @@ template <class T>
 /// Batch normalization, then an activation; `linear` for none. x, y, dy, dx: (count, ..., C); gamma, beta, moving mean and moving
 /// variance: (C).
 template <batch_norm_settings S, class Activation, class P, shape In>
-struct batch_norm_kernel : kernel_defaults {
+struct batch_norm_kernel {
   using T = typename P::value_type;
   static constexpr int C = In.last(), width = row_width(C), repeats = width / C, stride = aligned_size<T>(width);
-  static constexpr bool reads_output = !std::is_same_v<Activation, linear>;
   /// Forward: the sums of x and x^2 per channel. After them, backward: the sums of g and g x, with g = dy * slope(y).
-  static constexpr int statistics = 2 * C, scratch = batch_norm_table::count * stride;
+  static constexpr kernel_traits traits{
+      .scratch = batch_norm_table::count * stride, .statistics = 2 * C, .reads_output = !std::is_same_v<Activation, linear>};
   static constexpr double epsilon = S.epsilon.value(), momentum = S.momentum.value();
   static constexpr int gamma = 0, beta = S.scale, moving_mean = S.scale + S.center, moving_variance = moving_mean + 1;
 
@@ -272,11 +272,11 @@ template <class T, class Activation>
 
 /// The kernel of a frozen layer: uses the moving statistics, which stay as they are; gamma and beta have no gradients.
 template <batch_norm_settings S, class Activation, class P, shape In>
-struct frozen_batch_norm_kernel : kernel_defaults {
+struct frozen_batch_norm_kernel {
   using in_training = batch_norm_kernel<S, Activation, P, In>;
   using T = typename P::value_type;
-  static constexpr bool reads_input = false, reads_output = in_training::reads_output;
-  static constexpr int scratch = 2 * in_training::stride;
+  static constexpr kernel_traits traits{
+      .scratch = 2 * in_training::stride, .reads_input = false, .reads_output = in_training::traits.reads_output};
 
   static void forward(const operands<T>& o) { in_training::infer(o); }
   static void backward(const operands<T>& o) {

@@ -10,9 +10,9 @@ namespace strata {
 
 /// x: (count, ..., C); y: (count, ..., S.count).
 template <column_settings S, class P, shape In>
-struct kernel<cpu, column_slice<S>, P, In> : kernel_defaults {
+struct kernel<cpu, column_slice<S>, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
 
   static void forward(const operands<T>& o) { simd::copy_rows(o.x[0] + S.first, In.last(), o.y, S.count, rows_of(o), S.count); }
   static void backward(const operands<T>& o) {

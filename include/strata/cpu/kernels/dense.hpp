@@ -245,13 +245,13 @@ struct dense_products {
 
 /// A dense layer, then an activation; `linear` for none. x, dx: (count, K); W: (K, N); b: (N); y, dy: (count, N).
 template <dense_settings S, class Activation, class P, shape In>
-struct dense_kernel : kernel_defaults {
+struct dense_kernel {
   using T = typename P::value_type;
   static constexpr int K = In[0], N = S.units;
   using products = dense_products<T, K, N>;
   static constexpr bool activated = !std::is_same_v<Activation, linear>;
-  static constexpr bool reads_output = activated;
-  static constexpr int scratch = products::scratch, scratch_per_sample = activated ? N : 0;
+  static constexpr kernel_traits traits{
+      .scratch = products::scratch, .scratch_per_sample = activated ? N : 0, .reads_output = activated};
 
   static void forward(const operands<T>& o) {
     products::template forward<Activation>(o.x[0], o.w[0], S.bias ? o.w[1] : nullptr, o.y, o.count, o.scratch);
@@ -281,8 +281,8 @@ struct dense_kernel : kernel_defaults {
  private:
   static const T* gradient_of_sums(const operands<T>& o) {
     if constexpr (!activated) return o.dy;
-    through_activation<Activation>(o.dy, o.y, o.scratch + scratch, o.count * N);
-    return o.scratch + scratch;
+    through_activation<Activation>(o.dy, o.y, o.scratch + traits.scratch, o.count * N);
+    return o.scratch + traits.scratch;
   }
 };
 

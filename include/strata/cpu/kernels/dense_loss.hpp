@@ -10,18 +10,18 @@ namespace simd {
 
 /// y = softmax(x W + b) and its crossentropy L; or, if L takes logits, y = x W + b. x: (count, K); y: (count, N).
 template <dense_settings S, class L, class P, shape In>
-struct dense_loss_kernel : kernel_defaults {
+struct dense_loss_kernel {
   using dense = dense_kernel<S, linear, P, In>;
   using T = typename P::value_type;
-  static constexpr int N = S.units, exponentials = dense::scratch;
+  static constexpr int N = S.units, exponentials = dense::traits.scratch;
   static constexpr bool logits = takes_logits<L>;
-  static constexpr bool reads_output = true;
   /// After the scratch of the dense layer: a row of exponentials; then the logits in forward, their gradient in backward.
-  static constexpr int scratch = dense::scratch + aligned_size<T>(N), scratch_per_sample = N;
+  static constexpr kernel_traits traits{
+      .scratch = dense::traits.scratch + aligned_size<T>(N), .scratch_per_sample = N, .reads_output = true};
 
   static void forward(const operands<T>& o) {
     operands<T> sums = o;
-    if constexpr (!logits) sums.y = o.scratch + scratch;
+    if constexpr (!logits) sums.y = o.scratch + traits.scratch;
     dense::forward(sums);
     for (int n = 0; n < o.count; ++n) {
       const T* x = sums.y + std::ptrdiff_t(n) * N;
@@ -43,7 +43,7 @@ struct dense_loss_kernel : kernel_defaults {
   static const T* gradient_of_logits(const operands<T>& o) {
     operands<T> stores = o;
     stores.adds_dx[0] = false;
-    T* const dz = o.scratch + scratch;
+    T* const dz = o.scratch + traits.scratch;
     for (int n = 0; n < o.count; ++n) {
       const T* y = o.y + std::ptrdiff_t(n) * N;
       T* const row = o.scratch + exponentials;

@@ -33,7 +33,7 @@ void join_columns(const T* parts, int ranks, long rows, int width, int columns, 
 }
 
 /// Stands for a kernel that is not needed, such as that of an input without a gradient.
-struct no_kernel : kernel_defaults {};
+struct no_kernel {};
 
 /// The kernel of Base for a part of the operation Whole, whose input has the shape WholeIn. The part may be void.
 template <class Base, class Operation, class P, shape In, class Whole, shape WholeIn>
@@ -51,17 +51,25 @@ struct kernel_of_part<cpu, convolution<S>, P, In, convolution<Whole>, WholeIn> {
 
 /// The constants of a kernel that calls two others, one after the other. Each has its memory for itself, except for scratch.
 template <class First, class Second>
-struct two_kernels : kernel_defaults {
-  static constexpr int saved = First::saved, of_first = aligned_elements(First::derived), derived = of_first + Second::derived;
-  static constexpr bool reads_input = First::reads_input, reads_output = First::reads_output;
-  static_assert(Second::saved == 0 && !Second::reads_output);
+struct two_kernels {
+  static constexpr int of_first = aligned_elements(traits_of_kernel<First>.derived);
+  static constexpr kernel_traits traits{.saved = traits_of_kernel<First>.saved,
+                                        .derived = of_first + traits_of_kernel<Second>.derived,
+                                        .reads_input = traits_of_kernel<First>.reads_input,
+                                        .reads_output = traits_of_kernel<First>.reads_output};
+  static_assert(traits_of_kernel<Second>.saved == 0 && !traits_of_kernel<Second>.reads_output);
 
   /// Adds memory for `More` elements per sample, after the scratch memory of both kernels.
   template <int More, class T>
   struct with_scratch {
-    static constexpr int of_both = std::max(First::scratch, Second::scratch),
-                         per_sample = std::max(First::scratch_per_sample, Second::scratch_per_sample),
-                         scratch = of_both + parameter_alignment, scratch_per_sample = per_sample + More;
+    static constexpr int of_both = std::max(traits_of_kernel<First>.scratch, traits_of_kernel<Second>.scratch),
+                         per_sample =
+                             std::max(traits_of_kernel<First>.scratch_per_sample, traits_of_kernel<Second>.scratch_per_sample);
+    static constexpr kernel_traits traits = [] {
+      kernel_traits of_two = two_kernels::traits;
+      of_two.scratch = of_both + parameter_alignment, of_two.scratch_per_sample = per_sample + More;
+      return of_two;
+    }();
     static T* own(const operands<T>& o) { return o.scratch + aligned_elements(of_both + long(o.count) * per_sample); }
   };
 
@@ -109,7 +117,7 @@ struct kernel_by_columns
   static constexpr shape whole = Op::output_shape(In).value, own = Op::part::output_shape(In).value,
                          narrow = Op::part_of_input(In);
   using memory = typename both::template with_scratch<own.size(), T>;
-  static constexpr int scratch = memory::scratch, scratch_per_sample = memory::scratch_per_sample;
+  static constexpr kernel_traits traits = memory::traits;
   static constexpr int copy = int(Op::parameters(In).size()) - 1;  // the parameter for of_input
 
   static void forward(const operands<T>& o) {
@@ -158,7 +166,7 @@ struct kernel_by_columns<Base, Op, P, In, false>
     : two_kernels<typename kernel_of_part<Base, typename Op::part, P, In, typename Op::whole, In>::type, no_kernel> {
   using T = typename P::value_type;
   using of_part = typename kernel_of_part<Base, typename Op::part, P, In, typename Op::whole, In>::type;
-  static constexpr int scratch = of_part::scratch, scratch_per_sample = of_part::scratch_per_sample;
+  static constexpr kernel_traits traits = traits_of_kernel<of_part>;
 
   static void forward(const operands<T>& o) { of_part::forward(o); }
   static void backward(const operands<T>& o) { backward_with_sum_over_ranks<of_part>(o, long(o.count) * In.size()); }
@@ -177,7 +185,7 @@ struct kernel_by_rows : two_kernels<typename find_kernel<Base, typename Op::with
   using of_products = typename find_kernel<Base, typename Op::without_bias, P, part>::type;
   using both = two_kernels<of_gradients, of_products>;
   using memory = typename both::template with_scratch<IsPart ? 0 : part.size(), T>;
-  static constexpr int scratch = memory::scratch, scratch_per_sample = memory::scratch_per_sample;
+  static constexpr kernel_traits traits = memory::traits;
   static constexpr bool has_bias = Op::parameters(In).size() > 1;
 
   static void forward(const operands<T>& o) {
@@ -218,7 +226,7 @@ struct kernel_by_rows : two_kernels<typename find_kernel<Base, typename Op::with
 
 /// A table divided by rows. Each number of the batch is the index of a row that one rank has. x + -0 is x, also if that is -0.
 template <embedding_settings Part, class T, shape In>
-struct look_up_by_rows : kernel_defaults {
+struct look_up_by_rows {
   static void forward(const operands<T>& o) {
     T* const sum = o.ranks->own();
     for_each_number(o, [&](const long* row, long at) {

@@ -21,12 +21,14 @@ struct kernel_by_classes : two_kernels<typename find_kernel<Base, typename Op::p
   using class_loss = simd::class_loss<L>;
   static constexpr int C = Op::classes, all_classes = Op::output_shape(In).value.last();
   static constexpr bool logits = simd::takes_logits<L>;
-  static_assert(of_part::saved == 0);
-  /// For logits: the largest one, and the factor of the exponentials.
-  static constexpr int part_of_output = C, saved = logits ? 2 : 0;
-  static constexpr bool reads_output = true;
+  static_assert(traits_of_kernel<of_part>.saved == 0);
   using memory = typename two_kernels<of_part, no_kernel>::template with_scratch<C, T>;
-  static constexpr int scratch = memory::scratch, scratch_per_sample = memory::scratch_per_sample;
+  static constexpr kernel_traits traits = [] {
+    kernel_traits ours = memory::traits;
+    ours.part_of_output = C, ours.reads_output = true;
+    ours.saved = logits ? 2 : 0;  // the largest logit, and the factor of the exponentials
+    return ours;
+  }();
 
   static void forward(const operands<T>& o) {
     of_part::forward(o);

@@ -57,15 +57,15 @@ template <class T>
 
 /// x, y, dy, dx: (count, shape of the input). saved: one byte for each element.
 template <decimal Rate, class P, shape In>
-struct kernel<cpu, dropout<Rate>, P, In> : kernel_defaults {
+struct kernel<cpu, dropout<Rate>, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
-  static constexpr int size = In.size(), saved = (size + int(sizeof(T)) - 1) / int(sizeof(T));
+  static constexpr int size = In.size();
+  static constexpr kernel_traits traits{.saved = (size + int(sizeof(T)) - 1) / int(sizeof(T)), .reads_input = false};
   static constexpr T scale = T(1 / (1 - dropout<Rate>::rate));
   static constexpr auto limit = std::uint32_t(dropout<Rate>::rate * 0x1p32);
 
   static std::int8_t* kept(const operands<T>& o, int n) {
-    return reinterpret_cast<std::int8_t*>(o.saved + std::ptrdiff_t(n) * saved);
+    return reinterpret_cast<std::int8_t*>(o.saved + std::ptrdiff_t(n) * traits.saved);
   }
   static void forward(const operands<T>& o) {
     for (int n = 0; n < o.count; ++n)

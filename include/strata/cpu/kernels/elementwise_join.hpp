@@ -52,9 +52,9 @@ template <class T, class Join, int Branches, class Activation>
 }
 
 template <class Join, class Activation, class P, shape In, int Branches>
-struct join_kernel : kernel_defaults {
+struct join_kernel {
   using T = typename P::value_type;
-  static constexpr bool reads_input = Join::reads_input, reads_output = !std::is_same_v<Activation, linear>;
+  static constexpr kernel_traits traits{.reads_input = Join::reads_input, .reads_output = !std::is_same_v<Activation, linear>};
 
   static void forward(const operands<T>& o) {
     join_arrays<T, Join, Branches, Activation>(o.x, std::ptrdiff_t(o.count) * In.size(), o.y);

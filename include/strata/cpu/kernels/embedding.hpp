@@ -11,7 +11,7 @@ namespace strata {
 /// x: (count, N), indices of rows, which have no gradient; table: (rows, W); y: (count, N, W). refuse_other_rows has checked the
 /// indices. Gradients of a row are added in the order of the batch, so micro-batches do not change their bits.
 template <embedding_settings S, class P, shape In>
-struct kernel<cpu, lookup<S>, P, In> : kernel_defaults {
+struct kernel<cpu, lookup<S>, P, In> {
   using T = typename P::value_type;
 
   static void forward(const operands<T>& o) {

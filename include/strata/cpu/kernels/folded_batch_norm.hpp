@@ -45,14 +45,16 @@ using folds_into =
     typename find_kernel<cpu, typename fused_or_alone<typename with_bias<Operation>::type, Rest...>::type, P, In>::type;
 
 template <class Operation, batch_norm_settings N, class P, shape In, class... Rest>
-struct folded_kernel : kernel_defaults {
+struct folded_kernel {
   using T = typename P::value_type;
   using layer = folds_into<Operation, P, In, Rest...>;
-  static constexpr bool only_infers = true;
   static constexpr int F = Operation::output_shape(In).value.last(), rows = Operation::parameters(In)[0].extents.size() / F;
   static constexpr int weights = aligned_size<T>(rows * F), folded = weights + aligned_size<T>(F);
-  static constexpr int saved = layer::saved, scratch = layer::scratch, scratch_per_sample = layer::scratch_per_sample;
-  static constexpr int derived = folded + layer::derived;
+  static constexpr kernel_traits traits{.saved = layer::traits.saved,
+                                        .scratch = layer::traits.scratch,
+                                        .scratch_per_sample = layer::traits.scratch_per_sample,
+                                        .derived = folded + layer::traits.derived,
+                                        .only_infers = true};
 
   // The indices of the parameters of both operations.
   static constexpr bool had_bias = with_bias<Operation>::had_bias;

@@ -78,10 +78,10 @@ template <class T>
 
 /// x, y, dy, dx: (count, ..., C); gamma, beta: (C). saved: mean and 1 / deviation of each row.
 template <layer_norm_settings S, class P, shape In>
-struct kernel<cpu, layer_normalization<S>, P, In> : kernel_defaults {
+struct kernel<cpu, layer_normalization<S>, P, In> {
   using T = typename P::value_type;
   static constexpr int C = In.last(), rows = In.size() / C, stride = simd::aligned_size<T>(C);
-  static constexpr int saved = 2 * rows, scratch = 2 * stride;
+  static constexpr kernel_traits traits{.saved = 2 * rows, .scratch = 2 * stride};
   static constexpr int gamma = 0, beta = S.scale;
 
   static const T* gamma_of(const operands<T>& o) { return S.scale ? o.w[gamma] : nullptr; }
@@ -97,7 +97,7 @@ struct kernel<cpu, layer_normalization<S>, P, In> : kernel_defaults {
   static void backward(const operands<T>& o) {
     T* const sums[2] = {o.scratch, o.scratch + stride};
     T* const to[2] = {S.scale ? o.dw[gamma] : nullptr, S.center ? o.dw[beta] : nullptr};
-    std::fill_n(o.scratch, scratch, T{});
+    std::fill_n(o.scratch, traits.scratch, T{});
     for (int k = 0; k < 2; ++k)
       if (to[k] && o.adds_dw) std::copy_n(to[k], C, sums[k]);
     for (std::ptrdiff_t n = 0; n < std::ptrdiff_t(o.count) * rows; ++n)

@@ -269,10 +269,10 @@ inline constexpr bool takes_logits<categorical_crossentropy<Options...>> =
     categorical_crossentropy<Options...>::settings.from_logits;
 
 template <class P, shape In>
-struct loss_kernel : kernel_defaults {
+struct loss_kernel {
   using T = typename P::value_type;
   static constexpr int N = In.size();
-  static constexpr bool reads_input = false, reads_output = true;
+  static constexpr kernel_traits traits{.reads_input = false, .reads_output = true};
 
   static const T* x(const operands<T>& o, int n) { return o.x[0] + std::ptrdiff_t(n) * N; }
   static T* y(const operands<T>& o, int n) { return o.y + std::ptrdiff_t(n) * N; }
@@ -349,7 +349,7 @@ template <class L, class P, shape In>
 struct kernel<cpu, L, P, In> : simd::loss_kernel<P, In> {
   using base = simd::loss_kernel<P, In>;
   using typename base::T;
-  static constexpr int scratch = simd::aligned_size<T>(base::N);
+  static constexpr kernel_traits traits{.scratch = simd::aligned_size<T>(base::N), .reads_input = false, .reads_output = true};
 
   static void forward(const operands<T>& o) {
     simd::copy_rows(o.x[0], base::N, o.y, base::N, o.count, base::N);

@@ -34,10 +34,10 @@ template <class T>
 
 /// x, y, dy, dx: (count, ..., C); mean, variance: (C). derived: the means, then 1 / deviation, for a row of several pixels.
 template <class P, shape In>
-struct kernel<cpu, normalization, P, In> : kernel_defaults {
+struct kernel<cpu, normalization, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
-  static constexpr int C = In.last(), width = simd::row_width(C), derived = 2 * width;
+  static constexpr int C = In.last(), width = simd::row_width(C);
+  static constexpr kernel_traits traits{.derived = 2 * width, .reads_input = false};
 
   static void derive(const T* const* w, T* to) {
     for (int j = 0; j < width; ++j) {

@@ -253,7 +253,7 @@ inline constexpr int fewest_pooled_channels = 4;
 
 /// The common part of max and average pooling. x: (count, H, W, C); y: (count, OH, OW, C).
 template <pool_settings S, class P, shape In>
-struct pooling_kernel : kernel_defaults {
+struct pooling_kernel {
   using T = typename P::value_type;
   static constexpr int in_size = In.size(), taps = S.window_height * S.window_width;
   static constexpr int out_size = max_pooling<S>::output_shape(In).value.size();
@@ -270,11 +270,12 @@ struct kernel<cpu, max_pooling<S>, P, In> : simd::pooling_kernel<S, P, In> {
   using base = simd::pooling_kernel<S, P, In>;
   using base::image, base::in_size, base::out_size;
   using typename base::T;
-  static constexpr bool bytes = base::taps <= 128, reads_input = false;
-  static constexpr int saved = bytes ? (out_size + int(sizeof(T)) - 1) / int(sizeof(T)) : out_size;
+  static constexpr bool bytes = base::taps <= 128;
+  static constexpr kernel_traits traits{.saved = bytes ? (out_size + int(sizeof(T)) - 1) / int(sizeof(T)) : out_size,
+                                        .reads_input = false};
 
   static auto winners(const operands<T>& o, int n) {
-    return reinterpret_cast<typename simd::winner_of<T, bytes>::element*>(o.saved + std::ptrdiff_t(n) * saved);
+    return reinterpret_cast<typename simd::winner_of<T, bytes>::element*>(o.saved + std::ptrdiff_t(n) * traits.saved);
   }
   static void forward(const operands<T>& o) {
     for (int n = 0; n < o.count; ++n)
@@ -295,7 +296,7 @@ struct kernel<cpu, average_pooling<S>, P, In> : simd::pooling_kernel<S, P, In> {
   using base = simd::pooling_kernel<S, P, In>;
   using base::image, base::in_size, base::out_size;
   using typename base::T;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
 
   static void forward(const operands<T>& o) {
     for (int n = 0; n < o.count; ++n)
@@ -309,10 +310,10 @@ struct kernel<cpu, average_pooling<S>, P, In> : simd::pooling_kernel<S, P, In> {
 
 /// x: (count, H, W, C); y: (count, C).
 template <class P, shape In>
-struct kernel<cpu, global_average_pool2d, P, In> : kernel_defaults {
+struct kernel<cpu, global_average_pool2d, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
-  static constexpr int C = In[2], size = In.size(), pixels = size / C, scratch = simd::aligned_size<T>(C);
+  static constexpr int C = In[2], size = In.size(), pixels = size / C;
+  static constexpr kernel_traits traits{.scratch = simd::aligned_size<T>(C), .reads_input = false};
 
   static void forward(const operands<T>& o) {
     for (int n = 0; n < o.count; ++n)

@@ -158,7 +158,8 @@ template <loss_function L, class P, shape In>
 struct kernel<cpu, L, P, In> : simd::loss_kernel<P, In> {
   using base = simd::loss_kernel<P, In>;
   using typename base::T;
-  static constexpr int scratch = simd::row_loss<L>::rows_of_scratch * simd::aligned_size<T>(base::N);
+  static constexpr kernel_traits traits{
+      .scratch = simd::row_loss<L>::rows_of_scratch * simd::aligned_size<T>(base::N), .reads_input = false, .reads_output = true};
 
   static void forward(const operands<T>& o) {
     simd::copy_rows(o.x[0], base::N, o.y, base::N, o.count, base::N);

@@ -63,9 +63,9 @@ template <class T>
 
 /// Softmax over the last axis. x, y, dy, dx: (count, ..., C).
 template <class P, shape In>
-struct kernel<cpu, softmax, P, In> : kernel_defaults {
+struct kernel<cpu, softmax, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false, reads_output = true;
+  static constexpr kernel_traits traits{.reads_input = false, .reads_output = true};
   static constexpr int C = In.last(), rows = In.size() / C;
 
   static void forward(const operands<T>& o) {

@@ -92,12 +92,11 @@ template <class T>
 
 /// x: (count, H, W, C); y: (count, height * H, width * W, C).
 template <up_sampling_settings S, class P, shape In>
-struct kernel<cpu, up_sampling<S>, P, In> : kernel_defaults {
+struct kernel<cpu, up_sampling<S>, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
   static constexpr shape Out = up_sampling<S>::output_shape(In).value;
   static constexpr int C = In[2], in_row = In[1] * C, out_row = Out[1] * C;
-  static constexpr int scratch = S.bilinear ? in_row : 0;
+  static constexpr kernel_traits traits{.scratch = S.bilinear ? in_row : 0, .reads_input = false};
 
   static constexpr auto down = [] {
     std::array<strata::detail::blended_pixel, std::size_t(Out[0])> at{};

@@ -10,9 +10,9 @@ namespace strata {
 
 /// x: (count, H, W, C); y: (count, top + H + bottom, left + W + right, C).
 template <padding_settings S, class P, shape In>
-struct kernel<cpu, zero_padding<S>, P, In> : kernel_defaults {
+struct kernel<cpu, zero_padding<S>, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
   static constexpr shape Out = zero_padding<S>::output_shape(In).value;
   static constexpr int in_row = In[1] * In[2], out_row = Out[1] * In[2], before = S.top * out_row + S.left * In[2];
 

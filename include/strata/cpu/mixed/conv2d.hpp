@@ -114,12 +114,15 @@ struct mixed_winograd_convolution : kernel<cpu, convolution_operation<S, Activat
   static constexpr mixed_tiles forward_tiles = mixed_tiles::of(C, F, at::H, at::W, at::top, at::left, at::OH, at::OW),
                                back_tiles = mixed_tiles::of(F, C, at::OH, at::OW, 2 - at::top, 2 - at::left, at::H, at::W);
 
-  static constexpr int scratch = std::max({int(base::scratch), forward_tiles.scratch(), back_tiles.scratch()});
-  static constexpr int scratch_per_sample =
-      std::max(int(base::scratch_per_sample), activated ? aligned_size<float>(at::out_size) : 0);
   /// Forward, backward, and space to rotate the kernel.
-  static constexpr int forth = mixed_tiles::weights(C, F), back = mixed_tiles::weights(F, C),
-                       derived = forth + back + at::weights;
+  static constexpr int forth = mixed_tiles::weights(C, F), back = mixed_tiles::weights(F, C);
+  static constexpr kernel_traits traits = [] {
+    kernel_traits ours = base::traits;
+    ours.scratch = std::max({ours.scratch, forward_tiles.scratch(), back_tiles.scratch()});
+    ours.scratch_per_sample = std::max(ours.scratch_per_sample, activated ? aligned_size<float>(at::out_size) : 0);
+    ours.derived = forth + back + at::weights;
+    return ours;
+  }();
 
   static void derive(const float* const* w, float* to) {
     mixed_winograd_weights<B>(w[0], C, F, reinterpret_cast<bf16_pair*>(to));
@@ -140,8 +143,8 @@ struct mixed_winograd_convolution : kernel<cpu, convolution_operation<S, Activat
     if (!o.dx[0]) return;
     const float* dz = o.dy;
     if constexpr (activated) {
-      through_activation<Activation>(o.dy, o.y, o.scratch + scratch, o.count * at::out_size);
-      dz = o.scratch + scratch;
+      through_activation<Activation>(o.dy, o.y, o.scratch + traits.scratch, o.count * at::out_size);
+      dz = o.scratch + traits.scratch;
     }
     back_tiles.template convolve<B, linear>(dz, o.count, reinterpret_cast<const bf16_pair*>(o.derived + forth), nullptr, o.dx[0],
                                             o.adds_dx[0], o.scratch);
@@ -150,11 +153,12 @@ struct mixed_winograd_convolution : kernel<cpu, convolution_operation<S, Activat
 
 /// 1x1 with stride 1: a dense layer whose samples are pixels, one image at a time. x: (count, H, W, C); y: (count, H, W, F).
 template <class B, conv_settings S, class Activation, shape In>
-struct mixed_pointwise : kernel_defaults {
+struct mixed_pointwise {
   static constexpr int C = In[2], F = S.filters, pixels = In[0] * In[1];
   using dense = mixed_dense<B, dense_settings{.units = F, .bias = S.bias}, Activation, shape{C}>;
-  static constexpr bool reads_output = dense::reads_output;
-  static constexpr int scratch = dense::scratch + pixels * dense::scratch_per_sample, derived = dense::derived;
+  static constexpr kernel_traits traits{.scratch = dense::traits.scratch + pixels * dense::traits.scratch_per_sample,
+                                        .derived = dense::traits.derived,
+                                        .reads_output = dense::traits.reads_output};
 
   static void derive(const float* const* w, float* to) { dense::derive(w, to); }
   static void each_image(const operands<float>& o, void (*f)(const operands<float>&)) {

@@ -62,14 +62,18 @@ struct mixed_conv_pool : kernel<cpu, fused<convolution<S>, relu, max_pooling<Poo
   static constexpr int rounded_dy = halves(together * out_size + L);
   static constexpr int alive_size = aligned_size<float>((together * windows + 31) / 32 * F),
                        offsets_size = aligned_size<float>(together * out_size);
-  static constexpr int scratch =
-      std::max({int(base::scratch), framed_x + 16 * tiles*(v_row + m_row),
-                framed_x + rounded_x + rounded_dy + alive_size + offsets_size + F* filter_size, rounded_dy + frame_size});
   static constexpr int masks = 2 * windows * 4 * filter_words(F);
-  static constexpr int scratch_per_sample = std::max(int(base::scratch_per_sample), aligned_size<float>(masks));
-  static constexpr int base_derived = winograd && for_input ? 0 : aligned_size<float>(base::derived);
+  static constexpr int base_derived = winograd && for_input ? 0 : aligned_size<float>(base::traits.derived);
   static constexpr int transformed = winograd ? 16 * pairs * m_row : 0;
-  static constexpr int derived = base_derived + transformed + (for_input ? halves(input_weights) + F * group : 0);
+  static constexpr kernel_traits traits = [] {
+    kernel_traits ours = base::traits;
+    ours.scratch =
+        std::max({ours.scratch, framed_x + 16 * tiles * (v_row + m_row),
+                  framed_x + rounded_x + rounded_dy + alive_size + offsets_size + F * filter_size, rounded_dy + frame_size});
+    ours.scratch_per_sample = std::max(ours.scratch_per_sample, aligned_size<float>(masks));
+    ours.derived = base_derived + transformed + (for_input ? halves(input_weights) + F * group : 0);
+    return ours;
+  }();
 
   static void derive(const float* const* w, float* to) {
     if constexpr (base_derived > 0) base::derive(w, to);
@@ -81,7 +85,7 @@ struct mixed_conv_pool : kernel<cpu, fused<convolution<S>, relu, max_pooling<Poo
   }
 
   static std::int8_t* winners(const operands<float>& o, int n) {
-    return reinterpret_cast<std::int8_t*>(o.saved + std::ptrdiff_t(n) * base::saved);
+    return reinterpret_cast<std::int8_t*>(o.saved + std::ptrdiff_t(n) * traits.saved);
   }
   static const float* framed(const operands<float>& o, int n) {
     const float* x = o.x[0] + std::ptrdiff_t(n) * at::in_size;
@@ -179,7 +183,7 @@ struct mixed_conv_pool : kernel<cpu, fused<convolution<S>, relu, max_pooling<Poo
     auto* const dy = reinterpret_cast<bf16_pair*>(o.scratch);
     const auto* const w = reinterpret_cast<const std::uint16_t*>(o.derived + base_derived + transformed);
     const auto alive = [&](int n) {
-      return reinterpret_cast<std::uint64_t*>(o.scratch + scratch + std::ptrdiff_t(n) * scratch_per_sample);
+      return reinterpret_cast<std::uint64_t*>(o.scratch + traits.scratch + std::ptrdiff_t(n) * traits.scratch_per_sample);
     };
     for (int n = 0; n < o.count; ++n) alive_filters(winners(o, n), windows, F, alive(n));
     for (int c = 0; c < C; c += group)

@@ -11,19 +11,19 @@ namespace simd {
 
 /// B: how pairs are multiplied. x: (count, K); W: (K, N); y: (count, N).
 template <class B, dense_settings S, class Activation, shape In>
-struct mixed_dense : kernel_defaults {
+struct mixed_dense {
   static constexpr int K = In[0], N = S.units, L = lanes<float>;
   static constexpr bool activated = !std::is_same_v<Activation, linear>;
-  static constexpr bool reads_output = activated;
 
   /// Whole vectors, but not a power of two, which would map rows to the same sets of the caches.
   static constexpr int row(int n) { return padded<float>(n) + (padded<float>(n) % 256 == 0 ? 16 : 0); }
   static constexpr int x_row = padded<float>(K) / 2, dz_row = padded<float>(N) / 2, wide_x = row(K), wide_dz = row(N);
-  static constexpr int by_input = aligned_size<float>((K + 1) / 2 * wide_dz), by_unit = (N + 1) / 2 * wide_x,
-                       derived = by_input + by_unit;
+  static constexpr int by_input = aligned_size<float>((K + 1) / 2 * wide_dz), by_unit = (N + 1) / 2 * wide_x;
   /// Rounded x (forward), or x, dz, dz and dz times the slope (backward): one row of pairs for one sample, or for two.
-  static constexpr int scratch = wide_x + wide_dz,
-                       scratch_per_sample = wide_x + 2 * wide_dz + (activated ? aligned_size<float>(N) : 0);
+  static constexpr kernel_traits traits{.scratch = wide_x + wide_dz,
+                                        .scratch_per_sample = wide_x + 2 * wide_dz + (activated ? aligned_size<float>(N) : 0),
+                                        .derived = by_input + by_unit,
+                                        .reads_output = activated};
 
   static void derive(const float* const* w, float* to) {
     pair_rows<B>(w[0], K, N, reinterpret_cast<bf16_pair*>(to), wide_dz);

@@ -148,15 +148,15 @@ struct move_statistics {
 /// The common part of training and frozen layers. A: the activation that follows, or linear. X, Y: the type of an element of x,
 /// and of y. It does not round by itself, so its arrays are narrow only if another kernel rounds.
 template <batch_norm_settings S, class A, class P, shape In, class X, class Y>
-struct batch_norm_in_any_use : kernel_defaults {
+struct batch_norm_in_any_use {
   using T = typename P::value_type;
   using gradient = gradient_before<A, T, Y>;
-  static constexpr narrow_end input_end{rounds_to_bfloat16<P>, false, false},
-      output_end{rounds_to_bfloat16<P> && commutes_with_rounding<A>, false, false};
-  static constexpr bool reads_output = follows_in_a_kernel<A>;
   static constexpr int C = In.last(), size = In.size();
   static constexpr int gamma = 0, beta = S.scale, moving_mean = S.scale + S.center, moving_variance = moving_mean + 1;
-  static constexpr int scratch = int(sizeof(channel_terms<T>) / sizeof(T)) * C;
+  static constexpr kernel_traits traits{.scratch = int(sizeof(channel_terms<T>) / sizeof(T)) * C,
+                                        .reads_output = follows_in_a_kernel<A>,
+                                        .input_end{rounds_to_bfloat16<P>, false, false},
+                                        .output_end{rounds_to_bfloat16<P> && commutes_with_rounding<A>, false, false}};
 
   static channel_terms<T>* terms(const operands<T>& o) { return reinterpret_cast<channel_terms<T>*>(o.scratch); }
   static const T* gamma_of(const operands<T>& o) { return S.scale ? o.w[gamma] : nullptr; }
@@ -183,7 +183,11 @@ struct batch_norm_kernel : batch_norm_in_any_use<S, A, P, In, X, Y> {
   using with_narrow = batch_norm_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
   using base::C, base::size;
   using typename base::gradient;
-  static constexpr int statistics = 2 * C;
+  static constexpr kernel_traits traits = [] {
+    kernel_traits ours = base::traits;
+    ours.statistics = 2 * C;
+    return ours;
+  }();
 
   static void collect(queue q, const operands<T>& o) { add_sums(q, o, input_of<X>(o), 0); }
   /// Sums g * x, not g * z: the mean of the batch is not known here.
@@ -226,7 +230,11 @@ struct frozen_batch_norm_kernel : batch_norm_in_any_use<S, A, P, In, X, Y> {
   using T = typename P::value_type;
   template <bool NarrowInput, bool NarrowOutput>
   using with_narrow = frozen_batch_norm_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits = [] {
+    kernel_traits ours = base::traits;
+    ours.reads_input = false;
+    return ours;
+  }();
 
   static void forward(queue q, const operands<T>& o) { base::infer(q, o); }
   static void backward(queue q, const operands<T>& o) {

@@ -11,16 +11,16 @@ namespace machine {
 /// x: (count, H, W, C); kernel: (KH, KW, C / groups, F); bias: (F); y: (count, OH, OW, F). A: an activation, or linear. X, Y: an
 /// element of x, and of y.
 template <conv_settings S, class A, class P, shape In, class X = typename P::value_type, class Y = X>
-struct convolution_kernel : kernel_defaults {
+struct convolution_kernel {
   using T = typename P::value_type;
   template <bool NarrowInput, bool NarrowOutput>
   using with_narrow = convolution_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
-  static constexpr narrow_end input_end = S.groups == 1 ? reads_operands<P> : narrow_end{},
-                              output_end = S.groups == 1 ? stores_activations<P, A> : narrow_end{};
   using at = sliding_of<S, In>;
-  static constexpr bool reads_output = follows_in_a_kernel<A>;
   using dz_type = gradient_before<A, T, Y>;
-  static constexpr int scratch = scratch_of_convolution<S, at, P, X, dz_type>();
+  static constexpr kernel_traits traits{.scratch = scratch_of_convolution<S, at, P, X, dz_type>(),
+                                        .reads_output = follows_in_a_kernel<A>,
+                                        .input_end = S.groups == 1 ? reads_operands<P> : narrow_end{},
+                                        .output_end = S.groups == 1 ? stores_activations<P, A> : narrow_end{}};
 
   static void forward(queue q, const operands<T>& o) {
     compute_small_images<at, P>(q, input_of<X>(o), o.w[0],

@@ -9,20 +9,21 @@ namespace machine {
 
 /// x: (count, H, W, C); kernel: (KH, KW, F, C); bias: (F); y: (count, OH, OW, F).
 template <transposed_conv_settings S, class A, class P, shape In, class X = typename P::value_type, class Y = X>
-struct transposed_convolution_kernel : kernel_defaults {
+struct transposed_convolution_kernel {
   using T = typename P::value_type;
   template <bool NarrowInput, bool NarrowOutput>
   using with_narrow =
       transposed_convolution_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
   /// The gradient of the bias is no product: it does not round.
-  static constexpr narrow_end input_end = reads_operands<P>, output_end = S.bias ? narrow_end{} : stores_activations<P, A>;
   using dz_type = gradient_before<A, T, Y>;
   static constexpr shape Out = S.output(In);
   using backwards = convolution<S.backwards(In)>;
   using at = sliding<backwards::vertical(Out), backwards::horizontal(Out), S.filters, In[2], 1>;
   using kernel_sums = kernel_gradient<at, P, dz_type, const X*, false>;
-  static constexpr bool reads_output = follows_in_a_kernel<A>;
-  static constexpr int scratch = scratch_of_parts<kernel_sums>;
+  static constexpr kernel_traits traits{.scratch = scratch_of_parts<kernel_sums>,
+                                        .reads_output = follows_in_a_kernel<A>,
+                                        .input_end = reads_operands<P>,
+                                        .output_end = S.bias ? narrow_end{} : stores_activations<P, A>};
 
   static void forward(queue q, const operands<T>& o) {
     compute_large_images<at, P>(q, input_of<X>(o), o.w[0],

@@ -176,15 +176,16 @@ struct tiled_dense {
 
 /// x: (count, K); W: (K, F); b: (F); y, dy: (count, F). A: an activation, or linear. X, Y: an element of x, and of y.
 template <dense_settings S, class A, class P, shape In, class X = typename P::value_type, class Y = X>
-struct dense_kernel : kernel_defaults {
+struct dense_kernel {
   using T = typename P::value_type;
   template <bool NarrowInput, bool NarrowOutput>
   using with_narrow = dense_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
-  static constexpr narrow_end input_end = reads_operands<P>, output_end = stores_activations<P, A>;
-  static constexpr bool reads_output = follows_in_a_kernel<A>;
   static constexpr int K = In[0], N = S.units;
   using products = tiled_dense<S, K, P, X, dense_on_tensor_cores<P, K, N>, tile_of_outputs<K, N>, product_tile<32, 32>>;
-  static constexpr int scratch_per_sample = products::scratch_per_sample;
+  static constexpr kernel_traits traits{.scratch_per_sample = products::scratch_per_sample,
+                                        .reads_output = follows_in_a_kernel<A>,
+                                        .input_end = reads_operands<P>,
+                                        .output_end = stores_activations<P, A>};
 
   static void forward(queue q, const operands<T>& o) { products::template forward<A, Y>(q, o); }
   /// True if one block reads all elements of a sample, so that each is gathered once.

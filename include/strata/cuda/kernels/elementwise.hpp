@@ -193,10 +193,10 @@ struct enlarge_gradient {
 
 /// x, y, dy, dx: (count, shape of the input).
 template <elementwise_activation A, class P, shape In>
-struct kernel<cuda, A, P, In> : kernel_defaults {
+struct kernel<cuda, A, P, In> {
   using T = typename P::value_type;
   using function = activation_function<A>;
-  static constexpr bool reads_input = function::uses_input, reads_output = function::uses_output;
+  static constexpr kernel_traits traits{.reads_input = function::uses_input, .reads_output = function::uses_output};
 
   static void forward(machine::queue q, const operands<T>& o) {
     machine::for_each_index(q, long{o.count} * In.size(), machine::activate<A, T>{o.x[0], o.y});
@@ -210,9 +210,9 @@ struct kernel<cuda, A, P, In> : kernel_defaults {
 
 /// x, y, dy, dx: (count, shape of the input).
 template <decimal Rate, class P, shape In>
-struct kernel<cuda, dropout<Rate>, P, In> : kernel_defaults {
+struct kernel<cuda, dropout<Rate>, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
 
   static void forward(machine::queue q, const operands<T>& o) { run(q, o, o.x[0], {o.y, false, 0}); }
   static void infer(machine::queue q, const operands<T>& o) {
@@ -231,9 +231,9 @@ struct kernel<cuda, dropout<Rate>, P, In> : kernel_defaults {
 
 /// x[k], y, dy, dx[k]: (count, shape of each branch).
 template <elementwise_join Join, class P, shape First, shape... Rest>
-struct kernel<cuda, Join, P, First, Rest...> : kernel_defaults {
+struct kernel<cuda, Join, P, First, Rest...> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = Join::reads_input;
+  static constexpr kernel_traits traits{.reads_input = Join::reads_input};
   static constexpr int branches = 1 + sizeof...(Rest);
 
   static void forward(machine::queue q, const operands<T>& o) {
@@ -251,9 +251,9 @@ struct kernel<cuda, Join, P, First, Rest...> : kernel_defaults {
 
 /// x[k]: (count, ..., C_k); y: (count, ..., sum of C_k).
 template <class P, shape First, shape... Rest>
-struct kernel<cuda, stack_of_branches, P, First, Rest...> : kernel_defaults {
+struct kernel<cuda, stack_of_branches, P, First, Rest...> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
   static constexpr int all = (First.last() + ... + Rest.last());
 
   static void forward(machine::queue q, const operands<T>& o) {
@@ -288,9 +288,9 @@ struct kernel<cuda, stack_of_branches, P, First, Rest...> : kernel_defaults {
 
 /// x, y, dy, dx: (count, ..., C); mean, variance: (C).
 template <class P, shape In>
-struct kernel<cuda, normalization, P, In> : kernel_defaults {
+struct kernel<cuda, normalization, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
 
   static void forward(machine::queue q, const operands<T>& o) {
     machine::for_each_index(q, long{o.count} * In.size(), machine::normalize<T, In.last()>{o.x[0], o.w[0], o.w[1], o.y});
@@ -304,9 +304,9 @@ struct kernel<cuda, normalization, P, In> : kernel_defaults {
 
 /// x: (count, ..., C); y: (count, ..., S.count).
 template <column_settings S, class P, shape In>
-struct kernel<cuda, column_slice<S>, P, In> : kernel_defaults {
+struct kernel<cuda, column_slice<S>, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
 
   static void forward(machine::queue q, const operands<T>& o) {
     constexpr long size = column_slice<S>::output_shape(In).value.size();
@@ -321,9 +321,9 @@ struct kernel<cuda, column_slice<S>, P, In> : kernel_defaults {
 
 /// x: (count, H, W, C); y: (count, top + H + bottom, left + W + right, C).
 template <padding_settings S, class P, shape In>
-struct kernel<cuda, zero_padding<S>, P, In> : kernel_defaults {
+struct kernel<cuda, zero_padding<S>, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
   static constexpr shape Out = zero_padding<S>::output_shape(In).value;
 
   static void forward(machine::queue q, const operands<T>& o) {
@@ -337,9 +337,9 @@ struct kernel<cuda, zero_padding<S>, P, In> : kernel_defaults {
 
 /// x: (count, H, W, C); y: (count, height * H, width * W, C).
 template <up_sampling_settings S, class P, shape In>
-struct kernel<cuda, up_sampling<S>, P, In> : kernel_defaults {
+struct kernel<cuda, up_sampling<S>, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
   static constexpr shape Out = up_sampling<S>::output_shape(In).value;
 
   static void forward(machine::queue q, const operands<T>& o) {

@@ -117,7 +117,7 @@ struct look_up_gradient {
 /// x: (count, N), indices of rows, which have no gradient; table: (rows, W); y: (count, N, W). refuse_other_rows has checked the
 /// indices.
 template <embedding_settings S, class P, shape In>
-struct kernel<cuda, lookup<S>, P, In> : kernel_defaults {
+struct kernel<cuda, lookup<S>, P, In> {
   using T = typename P::value_type;
 
   static void forward(machine::queue q, const operands<T>& o) {

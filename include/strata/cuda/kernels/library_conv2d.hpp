@@ -84,9 +84,6 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In, X, Y> {
   static constexpr window_axis down = convolution<S>::vertical(In), across = convolution<S>::horizontal(In);
   static constexpr int channels = In[2], filters = S.filters, taps = S.kernel_height * S.kernel_width, rows = taps * channels;
   static constexpr int in_size = In.size(), out_size = down.out() * across.out() * filters, kernel_size = rows * filters;
-  /// The library stores what it has computed as bfloat16.
-  static constexpr narrow_end input_end{halves, halves, halves},
-      output_end{halves && commutes_with_rounding<A>, halves&& is_linear && !S.bias, halves};
   static_assert(channels % 8 == 0 && filters % 8 == 0, "arrays of the library begin at multiples of 16 bytes");
 
   static constexpr int padded(int size) { return (size + 15) / 16 * 16; }
@@ -97,9 +94,14 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In, X, Y> {
   static constexpr bool computes_dz = !is_linear || (halves && !y_is_narrow);
   /// Sizes per sample: of outputs before the activation, or dz; and of rounded x, or the gradient of the input.
   static constexpr int z_size = computes_dz ? array_size(out_size) : 0, x_size = x_is_narrow ? 0 : array_size(in_size);
-  static constexpr int saved = halves ? x_size : 0;
-  static constexpr int scratch = std::max(at_workspace + floats_for_workspace(dnn_workspace), ours::scratch);
-  static constexpr int scratch_per_sample = z_size + x_size;
+  /// The library stores what it has computed as bfloat16.
+  static constexpr kernel_traits traits{
+      .saved = halves ? x_size : 0,
+      .scratch = std::max(at_workspace + floats_for_workspace(dnn_workspace), ours::traits.scratch),
+      .scratch_per_sample = z_size + x_size,
+      .reads_output = ours::traits.reads_output,
+      .input_end{halves, halves, halves},
+      .output_end{halves && commutes_with_rounding<A>, halves&& is_linear && !S.bias, halves}};
 
   static std::shared_ptr<const void> prepare(queue q, const operands<float>& o, bool trains) {
     const auto samples = rows_of_leaves::of(o);
@@ -146,7 +148,7 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In, X, Y> {
     if (dw.is_wanted()) {
       auto* const gradient = reinterpret_cast<element*>(o.scratch + at_gradient);
       how->for_each_leaf([&](const convolution_calls& calls, int leaf, long first, long) {
-        calls.kernel_gradient->run(q, {factor(saved > 0 ? o.saved : o.x[0], first * in_size), gradient,
+        calls.kernel_gradient->run(q, {factor(traits.saved > 0 ? o.saved : o.x[0], first * in_size), gradient,
                                        factor(z, first * out_size), nullptr, workspace(o)});
         for_each_index(q, kernel_size, put_filters_last<element>{gradient, dw, leaf, rows, filters});
       });
@@ -176,7 +178,7 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In, X, Y> {
     return {direction, factors_of<P>, images, axis(down), axis(across), channels, filters, fused && S.bias, fused && is_relu, 16};
   }
   static float* workspace(const operands<float>& o) { return first_aligned(o.scratch + at_workspace); }
-  static float* first_part(const operands<float>& o) { return o.scratch + scratch; }
+  static float* first_part(const operands<float>& o) { return o.scratch + traits.scratch; }
   static float* second_part(const operands<float>& o) { return first_part(o) + long{o.count} * z_size; }
   /// Element i of an array of factors.
   static void* factor(const void* from, long i) {

@@ -53,17 +53,19 @@ struct library_dense_kernel : dense_kernel<S, A, P, In, X, Y> {
   static constexpr int K = In[0], N = S.units;
   static constexpr bool halves = factors_of<P> == factor_type::bf16, is_linear = std::is_same_v<A, linear>;
   static constexpr bool x_is_narrow = !std::is_same_v<X, float>, y_is_narrow = !std::is_same_v<Y, float>;
-  static constexpr narrow_end input_end = K % 8 == 0 ? ours::input_end : narrow_end{},
-                              output_end = N % 8 == 0 ? ours::output_end : narrow_end{};
   /// Elements from row to row of rounded matrices, and their rows in floats. Rows begin at multiples of 16 bytes.
   static constexpr int x_row = (K + 7) / 8 * 8, z_row = (N + 7) / 8 * 8;
   static constexpr int weights = halves ? ((K + S.bias) * (z_row / 2) + 15) / 16 * 16 : 0;
-  static constexpr int saved = halves && !x_is_narrow ? x_row / 2 : 0;
-  static constexpr int scratch = weights + floats_for_workspace(blas_workspace);
   /// True if dz is computed before the library reads it; otherwise the library reads dy.
   static constexpr bool computes_dz = !is_linear || (halves && !y_is_narrow);
   static constexpr int dz_of_sample = halves ? z_row / 2 : N, x_of_sample = halves && !x_is_narrow ? x_row / 2 : 0;
-  static constexpr int scratch_per_sample = std::max({ours::scratch_per_sample, x_of_sample, computes_dz ? dz_of_sample : 0});
+  static constexpr kernel_traits traits{
+      .saved = x_of_sample,
+      .scratch = weights + floats_for_workspace(blas_workspace),
+      .scratch_per_sample = std::max({ours::traits.scratch_per_sample, x_of_sample, computes_dz ? dz_of_sample : 0}),
+      .reads_output = ours::traits.reads_output,
+      .input_end = K % 8 == 0 ? ours::traits.input_end : narrow_end{},
+      .output_end = N % 8 == 0 ? ours::traits.output_end : narrow_end{}};
 
   static std::shared_ptr<const void> prepare(queue q, const operands<float>& o, bool trains) {
     const auto rows = rows_of_leaves::of(o);
@@ -124,7 +126,7 @@ struct library_dense_kernel : dense_kernel<S, A, P, In, X, Y> {
       z = per_sample(o);
     }
     if (dw.is_wanted()) {
-      const void* const x = saved > 0 ? static_cast<const void*>(o.saved) : o.x[0];
+      const void* const x = traits.saved > 0 ? static_cast<const void*>(o.saved) : o.x[0];
       for (const dense_products& part : how->parts) {
         const long place = part.first_leaf * dw.stride;
         part.weight_gradient->run(q, {row(z, part.first_row, z_row, N), row(x, part.first_row, x_row, K), dw.to + place,
@@ -149,7 +151,7 @@ struct library_dense_kernel : dense_kernel<S, A, P, In, X, Y> {
 
  private:
   static float* workspace(const operands<float>& o) { return first_aligned(o.scratch + weights); }
-  static float* per_sample(const operands<float>& o) { return o.scratch + scratch; }
+  static float* per_sample(const operands<float>& o) { return o.scratch + traits.scratch; }
   /// Row i of a factor whose rows are `rounded` elements apart in bfloat16, and `exact` in float.
   static const void* row(const void* from, long i, long rounded, long exact) {
     return halves ? static_cast<const void*>(static_cast<const bfloat16*>(from) + i * rounded)

@@ -33,7 +33,7 @@ inline constexpr bool is_crossentropy_of_logits<categorical_crossentropy<Options
 template <class L>
 inline constexpr bool is_loss_of_elements = loss_function<L> && requires {
   requires L::labels == label_kind::dense;
-} && (std::is_base_of_v<strata::detail::any_element_wise, L> || requires { requires L::is_mean_of_elements; });
+} && (std::is_base_of_v<strata::detail::any_element_wise, L> || traits_of<L>.is_mean_of_elements);
 
 /// The divisor of the sum over the elements.
 template <class L, class T>
@@ -267,12 +267,10 @@ struct dense_softmax_loss {
 
 /// A dense layer, softmax and a crossentropy of labels: the gradient of the logits is computed where it is read.
 template <dense_settings S, class L, class P, shape In, class X = typename P::value_type>
-struct dense_loss_kernel : kernel_defaults {
+struct dense_loss_kernel {
   using T = typename P::value_type;
   template <bool NarrowInput, bool>
   using with_narrow = dense_loss_kernel<S, L, P, In, element_of_array<T, NarrowInput>>;
-  static constexpr narrow_end input_end = reads_operands<P>;
-  static constexpr bool reads_output = true;
   static constexpr int K = In[0], N = S.units;
   /// Beyond that, and for larger leaves, more blocks are faster.
   static constexpr bool is_small = long{K} * N <= 4096 && N <= 64;
@@ -281,7 +279,9 @@ struct dense_loss_kernel : kernel_defaults {
   using tile = std::conditional_t<is_small, product_tile<64, 64>, Otherwise>;
   using products = tiled_dense<S, K, P, X, !is_small && dense_on_tensor_cores<P, K, N>, tile<tile_of_outputs<K, N>>,
                                tile<product_tile<32, 32>>>;
-  static constexpr int scratch_per_sample = std::max(scratch_of_row<T>(N), products::scratch_per_sample);
+  static constexpr kernel_traits traits{.scratch_per_sample = std::max(scratch_of_row<T>(N), products::scratch_per_sample),
+                                        .reads_output = true,
+                                        .input_end = reads_operands<P>};
 
   static void forward(queue q, const operands<T>& o) { forward_with(q, o, no_metrics{}); }
   template <class Metrics>
@@ -309,10 +309,10 @@ struct dense_loss_kernel : kernel_defaults {
 };
 
 template <class Loss, class P>
-struct loss_kernel : kernel_defaults {
+struct loss_kernel {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false, reads_output = true;
-  static constexpr int scratch_per_sample = scratch_of_row<T>(Loss::row_size);
+  static constexpr kernel_traits traits{
+      .scratch_per_sample = scratch_of_row<T>(Loss::row_size), .reads_input = false, .reads_output = true};
 
   static void forward(queue q, const operands<T>& o) { forward_with(q, o, no_metrics{}); }
   template <class Metrics>
@@ -327,8 +327,11 @@ struct loss_kernel : kernel_defaults {
 /// x, y: (count, shape of the predictions). targets: the same shape; labels: (count).
 template <loss_function L, class P, shape In>
 struct kernel<cuda, L, P, In> : machine::loss_kernel<machine::any_loss<L, typename P::value_type, In.size()>, P> {
-  static constexpr int scratch_per_sample =
-      std::max(machine::is_loss_of_elements<L> ? 0 : In.size(), machine::scratch_of_row<typename P::value_type>(In.size()));
+  static constexpr kernel_traits traits{
+      .scratch_per_sample =
+          std::max(machine::is_loss_of_elements<L> ? 0 : In.size(), machine::scratch_of_row<typename P::value_type>(In.size())),
+      .reads_input = false,
+      .reads_output = true};
 };
 
 template <loss_function L, class P, shape In>

@@ -174,17 +174,19 @@ struct gradient_before_pooling {
 
 /// Convolution, activation and max pooling over windows of 2x2. y: (count, OH / 2, OW / 2, F). saved: the winner of each window.
 template <conv_settings S, class A, class P, shape In, class X = typename P::value_type, class Y = X>
-struct pooled_convolution_kernel : kernel_defaults {
+struct pooled_convolution_kernel {
   using T = typename P::value_type;
   template <bool NarrowInput, bool NarrowOutput>
   using with_narrow = pooled_convolution_kernel<S, A, P, In, element_of_array<T, NarrowInput>, element_of_array<T, NarrowOutput>>;
-  static constexpr narrow_end input_end = reads_operands<P>, output_end = stores_activations<P, A>;
   using at = sliding_of<S, In>;
   using windows = pooled_windows<at>;
   using dz_type = gradient_before_pooling<at, A, T, Y>;
-  static constexpr bool reads_output = !winner_says_slope<A>;
-  static constexpr int saved = (windows::count * S.filters + int(sizeof(T)) - 1) / int(sizeof(T));  // a byte for each winner
-  static constexpr int scratch = scratch_of_convolution<S, at, P, X, dz_type>();
+  // a byte for each winner
+  static constexpr kernel_traits traits{.saved = (windows::count * S.filters + int(sizeof(T)) - 1) / int(sizeof(T)),
+                                        .scratch = scratch_of_convolution<S, at, P, X, dz_type>(),
+                                        .reads_output = !winner_says_slope<A>,
+                                        .input_end = reads_operands<P>,
+                                        .output_end = stores_activations<P, A>};
 
   static void forward(queue q, const operands<T>& o) { run(q, o, winners(o)); }
   static void infer(queue q, const operands<T>& o) { run(q, o, nullptr); }

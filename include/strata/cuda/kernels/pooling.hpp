@@ -124,10 +124,10 @@ struct pool_average_gradient {
 };
 
 template <pool_settings S, class P, shape In>
-struct average_pooling_kernel : kernel_defaults {
+struct average_pooling_kernel {
   using T = typename P::value_type;
   using windows = pool_windows<S, In>;
-  static constexpr bool reads_input = false;
+  static constexpr kernel_traits traits{.reads_input = false};
 
   static void forward(queue q, const operands<T>& o) {
     for_each_index(q, long{o.count} * windows::out_size, pool_average<windows, T, In>{o.x[0], o.y});
@@ -145,7 +145,7 @@ inline constexpr pool_settings whole_image{.window_height = In[0], .window_width
 
 /// x: (count, H, W, C); y: (count, OH, OW, C).
 template <pool_settings S, class P, shape In>
-struct kernel<cuda, max_pooling<S>, P, In> : kernel_defaults {
+struct kernel<cuda, max_pooling<S>, P, In> {
   using T = typename P::value_type;
   using windows = machine::pool_windows<S, In>;
 

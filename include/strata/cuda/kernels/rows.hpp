@@ -123,9 +123,9 @@ struct layer_norm_weight_gradients {
 
 /// Softmax over the last axis. x, y, dy, dx: (count, ..., C).
 template <class P, shape In>
-struct kernel<cuda, softmax, P, In> : kernel_defaults {
+struct kernel<cuda, softmax, P, In> {
   using T = typename P::value_type;
-  static constexpr bool reads_input = false, reads_output = true;
+  static constexpr kernel_traits traits{.reads_input = false, .reads_output = true};
   static constexpr int C = In.last(), rows = In.size() / C;
 
   static void forward(machine::queue q, const operands<T>& o) {
@@ -139,9 +139,10 @@ struct kernel<cuda, softmax, P, In> : kernel_defaults {
 
 /// x, y, dy, dx: (count, ..., C); gamma, beta: (C).
 template <layer_norm_settings S, class P, shape In>
-struct kernel<cuda, layer_normalization<S>, P, In> : kernel_defaults {
+struct kernel<cuda, layer_normalization<S>, P, In> {
   using T = typename P::value_type;
-  static constexpr int C = In.last(), rows = In.size() / C, saved = 2 * rows;
+  static constexpr int C = In.last(), rows = In.size() / C;
+  static constexpr kernel_traits traits{.saved = 2 * rows};
   static constexpr int gamma = 0, beta = S.scale;
 
   static void forward(machine::queue q, const operands<T>& o) {

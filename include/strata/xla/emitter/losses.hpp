@@ -143,9 +143,9 @@ struct loss_emission<L> {
   }
 };
 
-/// A loss that declares `static constexpr bool is_mean_of_elements = true`.
+/// A loss with the trait `is_mean_of_elements`.
 template <loss_function L>
-  requires(L::is_mean_of_elements && !std::is_base_of_v<detail::any_element_wise, L>)
+  requires(traits_of<L>.is_mean_of_elements && !std::is_base_of_v<detail::any_element_wise, L>)
 struct loss_emission<L> : detail::mean_of_elements<L> {};
 
 /// Computed from the logits before the sigmoid.
