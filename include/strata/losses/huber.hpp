@@ -5,6 +5,7 @@
 #include <strata/base/rounded.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/concepts/batch_source.hpp>
+#include <strata/concepts/operation.hpp>
 #include <strata/losses/measured.hpp>
 
 namespace strata {

@@ -3,6 +3,7 @@
 #include <span>
 #include <strata/base/shape.hpp>
 #include <strata/concepts/batch_source.hpp>
+#include <strata/concepts/operation.hpp>
 #include <strata/losses/measured.hpp>
 
 namespace strata {
