@@ -36,7 +36,7 @@ double epochs_of(const settings& s, const auto& strategy) {
   const int count = smoke_test ? 256 : 12'800;
   const auto train = data::synthetic_digits(count, 1);
   trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy};
-  auto batches = train | data::shuffle(count) | data::batch<Batch>;
+  auto batches = train | data::shuffle(std::size_t(count)) | data::batch<Batch>;
   double best = 0;
   const int passes = std::max(2, int(s.seconds * 4));  // equal in all processes
   for (int pass = 0; pass < passes; ++pass) {

@@ -25,8 +25,6 @@ synchronous_among strategy{communicator_of_mine{}};
 
 // case: engine_without_observe
 // error: incomplete_model<.*engine_of_mine.*because<.*engines_have_observe_of_a_kernel_observer>
-#include <strata/synchronous/synchronous.hpp>
-
 #include <strata/strata.hpp>
 
 using namespace strata;
@@ -45,8 +43,6 @@ bool check = sizeof(synchronous_executor<P, cpu>) > 0;
 
 // case: engine_without_update
 // error: incomplete_model<.*engine_of_mine.*because<.*engines_have_update_of_a_global_gradient_and_update_state>
-#include <strata/synchronous/synchronous.hpp>
-
 #include <strata/strata.hpp>
 
 using namespace strata;
