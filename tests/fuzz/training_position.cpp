@@ -14,7 +14,7 @@ std::vector<std::string> seeds() {
                        .callbacks = {{"early_stopping/0/wait", 1}}};
   at.past.add(0, {{"loss", 0.5}, {"val_loss", 0.25}});
   at.past.add(1, {{"loss", 1e-9}});
-  at.new_learning_rate = 0.1;
+  at.new_learning_rate = 0.1, at.loss_weights = {0.5, 2};
   return {detail::packed(detail::texts_of({})), detail::packed(detail::texts_of(at))};
 }
 

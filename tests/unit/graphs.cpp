@@ -88,6 +88,24 @@ struct three
     : node<add<branch<first_word, table>, branch<second_word, table>, branch<first_word, table>>, batch_norm<>, dense<4>> {};
 struct read_back : node<add<branch<second_word, table>, branch<three, dense<6>>>, dense<2>> {};
 
+/// Shared layers in shared layers, used by themselves first.
+struct inner : shared<dense<4, tanh_activation>> {};
+struct outer : shared<dense<4>, inner, inner> {};
+struct nested : node<add<branch<left, inner>, branch<right, outer>, branch<left, outer>>, dense<3, softmax>> {};
+struct only_outer : node<multiply<branch<right, outer>, branch<left, outer>>, dense<3, softmax>> {};
+static_assert(layout_of<graph<nested>::items>.trainable_count == 2 * (4 * 4 + 4) + (4 * 3 + 3));
+static_assert(layout_of<graph<only_outer>::items>.trainable_count == 2 * (4 * 4 + 4) + (4 * 3 + 3));
+
+/// An output that another output reads, and that the graph names last.
+struct first_kind : node<numbers, dense<3, softmax>> {};
+struct after_kind : node<first_kind, dense<2>> {};
+using in_other_order = graph<after_kind, first_kind>;
+auto reports_in_other_order(const auto&... extra) {
+  return trainer{in_other_order{}, adam{.learning_rate = 0.01},
+                 compare<first_kind>(sparse_categorical_crossentropy{}, accuracy{}, loss_weight(0.5)),
+                 compare<after_kind>(mean_squared_error{}, mean_absolute_error{}), extra...};
+}
+
 template <class Graph, class... Comparisons>
 using gradient_program =
     detail::program_of_graph<Graph, keep_gradient, precision::f64,
@@ -169,6 +187,28 @@ TEST_CASE("history and evaluation name the losses and the metrics of each output
   CHECK(distance > 0);
 }
 
+TEST_CASE("an output that another one reads is reported in the order of the graph") {
+  const data_of_two data(50);
+  auto model = reports_in_other_order();
+  const auto [loss, of_after, of_first, distance, right] =
+      model.evaluate(of<numbers>(data.x), of<first_kind>(data.kinds), of<after_kind>(data.places));
+  CHECK(loss == doctest::Approx(of_after + 0.5 * of_first));
+  CHECK(right <= 1);
+  const auto values = model.evaluate(of<numbers>(data.x), of<first_kind>(data.kinds), of<after_kind>(data.places));
+  CHECK(values["after_kind_loss"] == of_after);
+  CHECK(values["first_kind_loss"] == of_first);
+  CHECK(values["after_kind_mean_absolute_error"] == distance);
+  CHECK(values["first_kind_accuracy"] == right);
+  auto other = reports_in_other_order();
+  const auto sums = other.train_step(of<numbers>(data.x), of<first_kind>(data.kinds), of<after_kind>(data.places));
+  const double expected[] = {loss, of_after, of_first, distance, right};
+  for (std::size_t k = 0; k < sums.size(); ++k) CHECK(sums[k].sum / double(sums[k].count) == doctest::Approx(expected[k]));
+  const auto past =
+      model.fit(of<numbers>(data.x), of<first_kind>(data.kinds), of<after_kind>(data.places), batch_size(50), verbosity::off);
+  CHECK(past["first_kind_loss"][0] == doctest::Approx(of_first));
+  CHECK(past["first_kind_accuracy"][0] == doctest::Approx(right));
+}
+
 TEST_CASE("the weight of a loss multiplies it and its gradient; the loss of the output is reported without it") {
   const data_of_two data(40);
   const auto columns = [&](auto&& f) {
@@ -245,6 +285,20 @@ TEST_CASE_TEMPLATE("the gradient of shared weights is the sum over their uses", 
   check_gradients_of<gradient_program<twins, comparison<same, sparse_categorical_crossentropy<>, type_list<>>>, Backend>(batch);
 }
 
+TEST_CASE_TEMPLATE("shared layers may have shared layers", Backend, reference, cpu) {
+  const std::vector<double> a = random_numbers<double>(9 * 4, 1), b = random_numbers<double>(9 * 4, 2);
+  std::vector<std::int32_t> y(9);
+  for (int i = 0; i < 9; ++i) y[std::size_t(i)] = i % 3;
+  samples<double> batch;
+  batch.inputs[0] = a.data(), batch.inputs[1] = b.data(), batch.truths[0].labels = y.data(), batch.count = 9;
+  const auto check = [&]<class Node>(std::type_identity<Node>) {
+    check_gradients_of<gradient_program<graph<Node>, comparison<Node, sparse_categorical_crossentropy<>, type_list<>>>, Backend>(
+        batch);
+  };
+  check(std::type_identity<nested>());
+  check(std::type_identity<only_outer>());
+}
+
 TEST_CASE_TEMPLATE("a shared table is read by several inputs, also around a batch_norm", Backend, reference, cpu) {
   std::vector<double> a(12 * 2), b(12 * 2);
   for (std::size_t i = 0; i < a.size(); ++i) a[i] = double(philox{5}(i)[0] % 5), b[i] = double(philox{6}(i)[0] % 5);
@@ -293,6 +347,8 @@ TEST_CASE("files of weights hold a graph; formats of one input and one output re
   other.load_weights(folder.path / "graph.safetensors");
   CHECK(weights_of(other) == weights_of(model));
   CHECK(contains(error_of([&] { save_onnx(model, folder.path / "graph.onnx"); }), "ONNX: a graph of several inputs or outputs"));
+  CHECK(contains(error_of([&] { save_onnx(reports_in_other_order(), folder.path / "graph.onnx"); }),
+                 "ONNX: a graph of several inputs or outputs"));
 }
 
 TEST_CASE("callbacks see the losses of all outputs, and an interrupted training of a graph resumes to the same bits") {
@@ -314,6 +370,20 @@ TEST_CASE("callbacks see the losses of all outputs, and an interrupted training 
   CHECK(values == 2);
   fit(second, backup_and_restore{folder.path / "backup"});
   CHECK(weights_of(second) == weights_of(whole));
+
+  // Weights of losses that change during the training continue, too.
+  const auto halves = [](auto& model, int last) {
+    return lambda_callback{.on_epoch_end = [&model, last](training_state& s) {
+      model.template set_loss_weight<place>(model.template loss_weight_of<place>() / 2);
+      if (s.epoch == last) throw power_cut{};
+    }};
+  };
+  auto annealed = with_losses(), stopped = with_losses(), resumed = with_losses();
+  fit(annealed, halves(annealed, 9));
+  CHECK_THROWS_AS(fit(stopped, backup_and_restore{folder.path / "annealed"}, halves(stopped, 2)), power_cut);
+  fit(resumed, backup_and_restore{folder.path / "annealed"}, halves(resumed, 9));
+  CHECK(resumed.loss_weight_of<place>() == annealed.loss_weight_of<place>());
+  CHECK(weights_of(resumed) == weights_of(annealed));
 
   early_stopping patient{.monitor = "kind_loss", .patience = 100};
   fit(whole, patient);

@@ -273,7 +273,7 @@ TEST_CASE("a position as text") {
   at.metric_sums = {{1.0 / 3, 128}, {1e300, 0}};
   at.next_pass = 4, at.in_pass = true, at.batches_of_pass = 17;
   at.data = {2, std::numeric_limits<std::uint64_t>::max()};
-  at.learning_rate = 5e-324, at.stop_training = true;
+  at.learning_rate = 5e-324, at.loss_weights = {1.0 / 3, 2}, at.stop_training = true;
   at.past.add(0, {{"loss", 0.1}, {"a name with spaces", -std::numeric_limits<double>::infinity()}});
   at.past.add(1, {{"loss", std::numeric_limits<double>::max()}});
   const auto metadata = detail::texts_of(at);
@@ -284,14 +284,15 @@ TEST_CASE("a position as text") {
   CHECK(read.metric_sums[0].sum == 1.0 / 3);
   CHECK(read.learning_rate == 5e-324);
   CHECK(!read.new_learning_rate);
+  CHECK(read.loss_weights == at.loss_weights);
   CHECK(equal(read.past, at.past));
   for (const auto& [key, value] : metadata) {
-    if (key.starts_with("data_") || key.ends_with("learning_rate")) continue;
+    if (key.starts_with("data_") || key.ends_with("learning_rate") || key == "loss_weights") continue;
     auto without = metadata;
     without.erase(key);
     CHECK(error_of([&] { (void)detail::position_of(without, "file"); }) == "file: '" + key + "' is missing or invalid");
   }
-  for (const char* key : {"step", "data_samples", "metric_sums", "history", "learning_rate"}) {
+  for (const char* key : {"step", "data_samples", "metric_sums", "history", "learning_rate", "loss_weights"}) {
     auto wrong = metadata;
     wrong[key] = "1x";
     CHECK(says(error_of([&] { (void)detail::position_of(wrong, "file"); }), key));

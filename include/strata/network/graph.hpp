@@ -135,7 +135,7 @@ struct structure<N> {
         fail(r, k, reasons::shared_layers_receive_one_shape, received, wanted);
       else if (node.operation->traits.whole_batch)
         fail(r, k, reasons::shared_layers_have_no_batch_norm_whose_statistics_would_be_of_two_inputs, received);
-      node.owner = owner + k - begin;
+      node.owner = first.owner >= 0 ? first.owner : owner + k - begin;
       node.layer_number = first.layer_number;
     }
     return out;

@@ -1,5 +1,7 @@
 // compare<node>(loss, metrics...): what the outputs of a graph are compared with, and the program that follows from it.
 #pragma once
+#include <array>
+#include <cstddef>
 #include <strata/network/graph.hpp>
 #include <strata/program/program.hpp>
 #include <tuple>
@@ -102,6 +104,12 @@ inline constexpr shape shape_of_end = [] {
   else
     return t.nodes[ends.losses[index_in<Node>(typename Program::output_nodes{})]].out;
 }();
+
+/// The numbers of the outputs of a program in the order of the graph, in which they are reported.
+template <class Program>
+inline constexpr auto outputs_in_order = []<class... Node>(type_list<Node...>) {
+  return std::array<std::size_t, sizeof...(Node)>{std::size_t(index_in<Node>(typename Program::output_nodes{}))...};
+}(typename Program::network::outputs{});
 }  // namespace detail
 
 }  // namespace strata

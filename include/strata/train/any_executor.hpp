@@ -134,7 +134,7 @@ struct loss_of_output {
   static constexpr auto name = "loss";
 };
 
-/// What a step reports, in the order of metric_sums.
+/// What a step reports, in the order of the outputs of the graph.
 template <class Program, class Outputs>
 struct list_of_reported;
 template <class Program, class Loss, class... M>
@@ -155,17 +155,20 @@ struct list_of_reported<Program, type_list<First, Second, More...>> {
   static constexpr void add([[maybe_unused]] reported_metric*& to, [[maybe_unused]] long predictions, type_list<M...>) {
     ((*to = report_of<M>(int(predictions)), (to++)->base_name = name_at_output<Node, M>.data()), ...);
   }
-  template <class... Node, class... Output>
-  static constexpr auto list_of(type_list<Node...>, type_list<Output...>) {
+  template <class Node>
+  static constexpr int number = index_in<Node>(typename Program::output_nodes{});
+  template <class... Node>
+  static constexpr auto list_of(type_list<Node...>) {
     std::array<reported_metric, 1 + sizeof...(Node) + std::size_t(length(metrics_of_program<Program>{}))> all{};
     reported_metric* to = all.data();
     *to++ = {.base_name = "loss"};
     ((*to++ = {.base_name = name_at_output<Node, loss_of_output>.data()}), ...);
-    const long* predictions = ends_of_program<Program>.outputs;
-    (add<Node>(to, *predictions++, typename Output::metrics{}), ...);
+    (add<Node>(to, ends_of_program<Program>.outputs[number<Node>],
+               typename at_t<number<Node>, typename Program::outputs>::metrics{}),
+     ...);
     return all;
   }
-  static constexpr auto list() { return list_of(typename Program::output_nodes{}, typename Program::outputs{}); }
+  static constexpr auto list() { return list_of(typename Program::network::outputs{}); }
 };
 
 template <class Program>
@@ -197,7 +200,7 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   const loss_weights<Program>& factors_;
 
   void copy(metric_sums<Program> from, std::span<metric_sum> to) const {
-    if constexpr (graph_program<Program>) factors_.take_from(from);
+    if constexpr (graph_program<Program>) from = factors_.reported(from);
     for (std::size_t k = 0; k < from.size(); ++k) to[k] = from[k];
   }
 

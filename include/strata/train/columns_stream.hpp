@@ -8,7 +8,6 @@
 #include <strata/program/program_of_graph.hpp>
 #include <strata/train/batch_stream.hpp>
 #include <strata/train/loss_weights.hpp>
-#include <string>
 #include <type_traits>
 
 namespace strata::detail {
@@ -58,7 +57,6 @@ class columns_stream final : public stream_over<typename Program::value_type, So
     batch = weighted_.of(ends, factors_);
     return true;
   }
-  [[gnu::cold]] std::string order() const override { return base::order() + factors_.text(); }
 };
 
 }  // namespace strata::detail

@@ -16,6 +16,7 @@
 #include <strata/train/batch_stream.hpp>
 #include <strata/train/fitted_model.hpp>
 #include <strata/train/hook_calls.hpp>
+#include <strata/train/loss_weights.hpp>
 #include <strata/train/training_session.hpp>
 #include <string>
 #include <tuple>
@@ -97,12 +98,20 @@ class fit_in_program final : public resumable_fit {
   const plan_of_fit& plan_;
   std::string frozen_;  // trainable_layers::text
   const hook_list& hooks_;
+  loss_weights<Program>& factors_;
   mutable std::string order_;  // description of the order of the stream, computed on first use: its checksum reads samples
 
  public:
   fit_in_program(Executor& executor, batch_stream<T>& stream, training_position& at, training_state& state,
-                 const plan_of_fit& plan, std::string frozen, const hook_list& hooks)
-      : executor_(executor), stream_(stream), at_(at), state_(state), plan_(plan), frozen_(std::move(frozen)), hooks_(hooks) {}
+                 const plan_of_fit& plan, std::string frozen, const hook_list& hooks, loss_weights<Program>& factors)
+      : executor_(executor),
+        stream_(stream),
+        at_(at),
+        state_(state),
+        plan_(plan),
+        frozen_(std::move(frozen)),
+        hooks_(hooks),
+        factors_(factors) {}
 
   std::vector<std::string> description() const override {
     std::vector<std::string> lines = description_of<Program>(executor_.seed(), slot_count());
@@ -137,6 +146,7 @@ class fit_in_program final : public resumable_fit {
     if (at_.in_pass) now.data = stream_.where();
     now.learning_rate = executor_.learning_rate_by_hand();
     now.new_learning_rate = state_.new_learning_rate;
+    if constexpr (graph_program<Program>) now.loss_weights.assign(factors_.of_output.begin(), factors_.of_output.end());
     now.stop_training = state_.stop_training;
     now.callbacks = hooks_.state();
     return now;
@@ -146,6 +156,7 @@ class fit_in_program final : public resumable_fit {
     if (from.in_epoch && from.metric_sums.size() != metrics)
       throw_error(
           text_of({"fit: the position has the sums of ", from.metric_sums.size(), " metrics, but this training has ", metrics}));
+    if constexpr (graph_program<Program>) factors_.restore(from.loss_weights);
     if (from.in_pass) stream_.resume(from.next_pass - 1, from.data, from.batches_of_pass);
     at_ = from;
     executor_.set_step(from.step);

@@ -31,7 +31,8 @@ namespace strata {
 ///   model.fit(of<image>(images), of<tags>(words), of<kind>(kinds), of<box>(boxes), epochs(5));
 ///   const auto [kinds, boxes] = model.predict(of<image>(images), of<tags>(words));
 /// A graph of several outputs reports `loss`, the sum of all losses with their weights, then `kind_loss`, `box_loss`, without
-/// them, then `kind_accuracy`.
+/// them, then `kind_accuracy`, in the order of the graph's outputs. A snapshot of a training has the weights of the losses, and a
+/// training that resumes from it continues with these.
 template <graph_program Program, class Strategy>
 class trainer<Program, Strategy> : public trained_model<Program, Strategy> {
   static_assert(sizeof(typename Strategy::template executor<Program>) &&
@@ -162,13 +163,12 @@ class trainer<Program, Strategy> : public trained_model<Program, Strategy> {
   }
 
   /// One update on one batch, for your own training loop: inputs and truths in the order of the tape, or a column for each.
-  /// Returns (sum, count) of the loss, then of the loss of each output if there are several, then of the metrics.
+  /// Returns (sum, count) of the loss, then of the loss of each output if there are several, then of the metrics, in the order of
+  /// the graph's outputs.
   /// Throws strata::error as the trainer of other networks does.
   metric_sums<Program> train_step(const samples<T>& batch) {
     detail::weighted_batch<Program> weighted;
-    metric_sums<Program> sums = training_.train_step(weighted.of(batch, training_.factors));
-    training_.factors.take_from(sums);
-    return sums;
+    return training_.factors.reported(training_.train_step(weighted.of(batch, training_.factors)));
   }
   template <class... Columns>
     requires(sizeof...(Columns) > 0 && (detail::is_column<std::remove_cvref_t<Columns>> && ...))
@@ -183,8 +183,7 @@ class trainer<Program, Strategy> : public trained_model<Program, Strategy> {
       stream.start(0);
       samples<T> batch;
       stream.next(batch);
-      sums = training_.train_step(batch);
-      training_.factors.take_from(sums);
+      sums = training_.factors.reported(training_.train_step(batch));
     }
     return sums;
   }

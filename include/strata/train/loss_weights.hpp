@@ -4,13 +4,10 @@
 #include <cmath>
 #include <cstddef>
 #include <strata/base/error.hpp>
-#include <strata/base/node_name.hpp>
-#include <strata/base/text.hpp>
+#include <strata/base/meta.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/program/metric_sums.hpp>
 #include <strata/program/program_of_graph.hpp>
-#include <string>
-#include <string_view>
 #include <vector>
 
 namespace strata::detail {
@@ -21,6 +18,10 @@ struct loss_weights {};
 template <graph_program Program>
 struct loss_weights<Program> {
   static constexpr std::size_t outputs = std::size_t(length(typename Program::outputs{}));
+  static constexpr auto metric_pairs = []<class... Output>(type_list<Output...>) {
+    std::size_t output = 0;
+    return std::array<std::size_t, outputs>{pairs_of_metrics<Program>(output++, typename Output::metrics{})...};
+  }(typename Program::outputs{});
   std::array<double, outputs> of_output;
 
   loss_weights() { of_output.fill(1); }
@@ -30,25 +31,32 @@ struct loss_weights<Program> {
     of_output[std::size_t(output)] = factor;
   }
   bool weighs(std::size_t output) const { return of_output[output] != 1; }
-  /// ", loss_weight of box 0.2"; empty if all are 1.
-  std::string text() const {
-    std::string all;
-    [&]<class... Node>(type_list<Node...>) {
-      std::size_t k = 0;
-      const auto add = [&](std::string_view node) {
-        if (weighs(k)) all += text_of({", loss_weight of ", node, formatted(" %.9g", of_output[k])});
-        ++k;
-      };
-      (add(node_name<Node>), ...);
-    }(typename Program::output_nodes{});
-    return all;
+  /// Sets all factors, in the order of the tape; an empty list has none, as that of a snapshot of an older version. Throws
+  /// strata::error for another number of factors, and as set does.
+  void restore(const std::vector<double>& factors) {
+    if (factors.empty()) return;
+    if (factors.size() != outputs)
+      throw_error({"fit: the position has ", factors.size(), " loss weights, but this graph has ", outputs, " outputs"});
+    for (std::size_t k = 0; k < outputs; ++k) set(int(k), factors[k]);
   }
-  /// Takes the factors out of the sums of the losses of several outputs, which are reported without them; the first sum, that of
-  /// all losses, has them.
-  void take_from(metric_sums<Program>& sums) const {
-    if constexpr (outputs > 1)
-      for (std::size_t k = 0; k < outputs; ++k)
-        if (weighs(k)) sums[1 + k].sum /= of_output[k];
+  /// The sums of a step as they are reported: outputs in the order of the graph instead of that of the tape, and the losses of
+  /// several outputs without their factors. The first sum, that of all losses, has them.
+  metric_sums<Program> reported(const metric_sums<Program>& of_tape) const {
+    metric_sums<Program> all = of_tape;
+    if constexpr (outputs > 1) {
+      std::size_t to = 1;
+      for (const std::size_t k : outputs_in_order<Program>) {
+        all[to] = of_tape[1 + k];
+        if (weighs(k)) all[to].sum /= of_output[k];
+        ++to;
+      }
+      for (const std::size_t k : outputs_in_order<Program>) {
+        std::size_t from = 1 + outputs;
+        for (std::size_t before = 0; before < k; ++before) from += metric_pairs[before];
+        for (std::size_t i = 0; i < metric_pairs[k]; ++i) all[to++] = of_tape[from + i];
+      }
+    }
+    return all;
   }
 };
 

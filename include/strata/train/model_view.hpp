@@ -36,6 +36,7 @@ struct model_view {
   std::span<const tape_node> nodes;                     // of the network, without the loss
   std::span<const std::span<const double>> operations;  // the settings of each node's operation, as numbers
   std::span<const parameter_slot> slots;
+  int outputs = 1;               // that a user of the network gets; another node may read one of them
   long trainable = 0;            // elements of the trained part of the arena
   std::size_t element_size = 4;  // 4: float, 8: double
   std::span<std::byte> parameters;
@@ -63,23 +64,32 @@ template <class... Node>
 inline constexpr std::span<const double> numbers_of_nodes<type_list<Node...>>[sizeof...(Node)] = {
     numbers_of<typename Node::operation>...};
 
+template <class Network>
+constexpr int outputs_of_network() {
+  if constexpr (requires { typename Network::outputs; })
+    return length(typename Network::outputs{});
+  else
+    return 1;
+}
+
 template <class Network, class T>
 model_view view_of_weights(std::span<T> arena) {
   constexpr const auto& layout = layout_of<typename Network::items>;
   return {.nodes = nodes_of<Network>(),
           .operations = numbers_of_nodes<node_types_of<typename Network::items>>,
           .slots = slots_of<Network>(),
+          .outputs = outputs_of_network<Network>(),
           .trainable = layout.trainable,
           .element_size = sizeof(T),
           .parameters = std::as_writable_bytes(arena)};
 }
 
 /// For formats of files that hold one input, one output and layers that are used once: throws strata::error for other networks.
-[[gnu::cold]] inline void refuse_several_ends(std::span<const tape_node> nodes, const char* format) {
-  int inputs = 0, unread = 0;
+[[gnu::cold]] inline void refuse_several_ends(const model_view& model, const char* format) {
+  int inputs = 0;
   bool shares = false;
-  for (const tape_node& n : nodes) inputs += n.is_input(), unread += n.consumers == 0, shares = shares || n.owner >= 0;
-  if (inputs > 1 || unread > 1 || shares)
+  for (const tape_node& n : model.nodes) inputs += n.is_input(), shares = shares || n.owner >= 0;
+  if (inputs > 1 || model.outputs > 1 || shares)
     throw_error({format,
                  ": a graph of several inputs or outputs, or with shared layers, has no such file yet: save_weights with a "
                  "name that ends in .safetensors stores its weights"});

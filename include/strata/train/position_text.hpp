@@ -72,6 +72,10 @@ inline named_texts texts_of(const training_position& at) {
   }
   if (at.learning_rate) out["learning_rate"] = exact_text(*at.learning_rate);
   if (at.new_learning_rate) out["new_learning_rate"] = exact_text(*at.new_learning_rate);
+  if (!at.loss_weights.empty()) {
+    std::string& weights = out["loss_weights"];  // a line each
+    for (const double weight : at.loss_weights) weights += exact_text(weight) + '\n';
+  }
   std::string& sums = out["metric_sums"];  // "sum count", a line each
   for (const metric_sum& t : at.metric_sums) sums += exact_text(t.sum) + ' ' + exact_text(t.count) + '\n';
   if (!at.callbacks.empty()) {
@@ -145,6 +149,9 @@ inline training_position position_of(const named_texts& given, const std::string
   }
   if (given.contains("learning_rate")) number("learning_rate", at.learning_rate.emplace());
   if (given.contains("new_learning_rate")) number("new_learning_rate", at.new_learning_rate.emplace());
+  if (given.contains("loss_weights"))
+    for (const std::string& line : lines_of(text("loss_weights")))
+      if (!read_exact(line, at.loss_weights.emplace_back())) refuse("loss_weights");
   for (const std::string& line : lines_of(text("metric_sums"))) {
     const std::size_t space = line.find(' ');
     metric_sum& t = at.metric_sums.emplace_back();

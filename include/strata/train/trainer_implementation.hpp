@@ -207,7 +207,8 @@ class training {
           };
           if constexpr ((session_callback<Options> || ...)) {
             erased_membership membership(executor.group());
-            fit_in_program<Program, executor_type> fit(executor, stream, loop.at, loop.state, loop.plan, layers.text(), hooks);
+            fit_in_program<Program, executor_type> fit(executor, stream, loop.at, loop.state, loop.plan, layers.text(), hooks,
+                                                       factors);
             training_session session{fit, erased.group(), membership, loop.state};
             hooks.session = &session;
             return loop.run(hooks, validate);

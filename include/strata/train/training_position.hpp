@@ -24,6 +24,7 @@ struct training_position {
 
   std::optional<double> learning_rate;      // set by hand; empty: the optimizer's schedule
   std::optional<double> new_learning_rate;  // after this epoch
+  std::vector<double> loss_weights;         // of the outputs of a graph, in the order of the tape
   bool stop_training = false;               // after this epoch
   logs callbacks;                           // the state of those that have one
   history past;                             // of the epochs before this one

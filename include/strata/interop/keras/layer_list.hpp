@@ -31,7 +31,7 @@ inline bool is_activation(std::string_view operation) {
 
 /// The layers in strata's order, the input first. Names of groups are not set.
 inline std::vector<layer> layers_by_number(const model_view& model) {
-  detail::refuse_several_ends(model.nodes, "files of Keras");
+  detail::refuse_several_ends(model, "files of Keras");
   const std::vector<std::string> names = detail::layer_names(model.nodes);
   std::vector<layer> layers(names.size());
   for (std::size_t i = model.nodes.size(); i-- > 0;) {

@@ -42,7 +42,7 @@ class network_writer {
 
   explicit network_writer(const model_view& model)
       : model_(model), values_(model.nodes.size()), names_(detail::layer_names(model.nodes)) {
-    detail::refuse_several_ends(model.nodes, "ONNX");
+    detail::refuse_several_ends(model, "ONNX");
     for (; at_ < int(model.nodes.size()); ++at_) values_[std::size_t(at_)] = node().is_input() ? input() : operation();
     const tape_node& last = model.nodes.back();
     graph_.add("Identity", "output", {values_.back()});
