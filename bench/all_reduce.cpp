@@ -29,6 +29,7 @@
 #include "support/options.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::bench;
 
 namespace {
@@ -98,7 +99,7 @@ class tree {
 void check(const char* engine, const float* sum, long count, int size) {
   const float expected = float(size * (size + 1) / 2);
   if (sum[0] != expected || sum[count / 2] != expected || sum[count - 1] != expected)
-    throw error(std::string(engine) + " has computed a wrong sum");
+    throw strata_error(std::string(engine) + " has computed a wrong sum");
 }
 
 // ---- processes ----
@@ -157,7 +158,7 @@ void member(const settings& s) {
 /// Runs this program in `size` processes through mpirun.
 void start_members(const settings& s, int size, const std::string& medium) {
   std::string folder = "/tmp/strata-all-reduce-XXXXXX";
-  if (!::mkdtemp(folder.data())) throw error("cannot make " + folder);
+  if (!::mkdtemp(folder.data())) throw strata_error("cannot make " + folder);
   std::vector<std::string> words{"mpirun",
                                  "--oversubscribe",
                                  "--bind-to",
@@ -182,7 +183,7 @@ void start_members(const settings& s, int size, const std::string& medium) {
   int status = 1;
   if (::posix_spawnp(&child, "mpirun", nullptr, nullptr, arguments.data(), environ) == 0) ::waitpid(child, &status, 0);
   std::filesystem::remove_all(folder);
-  if (status != 0) throw error("mpirun has failed");
+  if (status != 0) throw strata_error("mpirun has failed");
 }
 
 // ---- threads of one process ----

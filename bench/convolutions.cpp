@@ -15,6 +15,7 @@
 namespace {
 
 using namespace strata;
+using namespace strata::core;
 using P = precision::f32;
 
 std::string only;

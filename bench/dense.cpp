@@ -14,6 +14,7 @@
 namespace {
 
 using namespace strata;
+using namespace strata::core;
 using bench::best_time;
 
 struct settings {
@@ -72,7 +73,7 @@ template <int K, int N, class Activation>
 void row_of_layer(const settings& s, std::initializer_list<int> counts) {
   constexpr dense_settings S{N};
   using Op = std::conditional_t<std::is_same_v<Activation, linear>, affine<S>, fused<affine<S>, Activation>>;
-  using kernel = strata::kernel<cpu, Op, precision::f32, shape{K}>;
+  using kernel = strata::core::kernel<cpu, Op, precision::f32, shape{K}>;
   const std::string name = std::to_string(K) + " x " + std::to_string(N);
   if (!wanted(s, name)) return;
   std::map<std::string, std::string> lines;
@@ -83,10 +84,10 @@ void row_of_layer(const settings& s, std::initializer_list<int> counts) {
                dx = bench::aligned_array<float>(n * K), dy = bench::aligned_array<float>(n * N),
                w = bench::aligned_array<float>(K * N), b = bench::aligned_array<float>(N),
                dw = bench::aligned_array<float>(K * N), db = bench::aligned_array<float>(N),
-               derived = bench::aligned_array<float>(strata::traits_of_kernel<kernel>.derived),
-               saved = bench::aligned_array<float>(n * strata::traits_of_kernel<kernel>.saved),
-               scratch = bench::aligned_array<float>(strata::traits_of_kernel<kernel>.scratch +
-                                                     n * strata::traits_of_kernel<kernel>.scratch_per_sample);
+               derived = bench::aligned_array<float>(strata::core::traits_of_kernel<kernel>.derived),
+               saved = bench::aligned_array<float>(n * strata::core::traits_of_kernel<kernel>.saved),
+               scratch = bench::aligned_array<float>(strata::core::traits_of_kernel<kernel>.scratch +
+                                                     n * strata::core::traits_of_kernel<kernel>.scratch_per_sample);
     for (std::size_t i = 0; i < n * K; ++i) x[i] = float(uniform(1, i));
     for (std::size_t i = 0; i < n * N; ++i) dy[i] = float(uniform(2, i) - 0.5);
     for (std::size_t i = 0; i < std::size_t(K * N); ++i) w[i] = float(uniform(3, i) - 0.5);

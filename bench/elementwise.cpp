@@ -27,6 +27,7 @@
 namespace {
 
 using namespace strata;
+using namespace strata::core;
 using P = precision::f32;
 
 std::string filter;

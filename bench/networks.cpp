@@ -7,6 +7,7 @@
 #include <strata/data/sets/mnist.hpp>
 
 namespace strata::bench {
+using namespace core;
 
 double training_multiply_adds(std::span<const tape_node> nodes) {
   double sum = 0;

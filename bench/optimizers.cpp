@@ -25,6 +25,7 @@
 namespace {
 
 using namespace strata;
+using namespace strata::core;
 using bench::best_time;
 using bench::smoke_test;
 

@@ -26,6 +26,7 @@
 #include "support/options.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::bench;
 
 namespace {
@@ -86,7 +87,7 @@ class server_process {
     for (std::string& word : words) arguments.push_back(word.data());
     arguments.push_back(nullptr);
     if (posix_spawn(&child_, "/proc/self/exe", nullptr, nullptr, arguments.data(), environ) != 0)
-      throw error("cannot start a server");
+      throw strata_error("cannot start a server");
   }
   ~server_process() {
     kill(child_, SIGKILL);
@@ -157,9 +158,9 @@ class bare_grpc {
       bool ok = false;
       queue.Next(&tag, &ok);
       call& c = *static_cast<call*>(tag);
-      if (!c.status.ok()) throw error(c.status.error_message());
+      if (!c.status.ok()) throw strata_error(c.status.error_message());
       std::vector<grpc::Slice> slices;
-      if (!c.answer.Dump(&slices).ok()) throw error("no answer");
+      if (!c.answer.Dump(&slices).ok()) throw strata_error("no answer");
       auto* to = reinterpret_cast<std::byte*>(back.data() + shards[c.number].begin);
       for (const grpc::Slice& slice : slices)
         to = std::copy_n(reinterpret_cast<const std::byte*>(slice.begin()), slice.size(), to);

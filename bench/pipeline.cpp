@@ -17,6 +17,7 @@
 #include <vector>
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::bench;
 
 namespace {

@@ -112,7 +112,7 @@ int main(int argc, char** argv) try {
     measure(s);
     fs::remove(file);
   }
-} catch (const error& e) {
+} catch (const strata_error& e) {
   std::fprintf(stderr, "%s\n", e.what());
   return 1;
 }

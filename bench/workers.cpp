@@ -52,7 +52,7 @@ template <class Network>
 double speed(const settings& s, const auto& strategy) {
   if (s.batch == 64) return epochs_of<Network, 64>(s, strategy);
   if (s.batch == 128) return epochs_of<Network, 128>(s, strategy);
-  throw error("--batch: 64 or 128");
+  throw strata_error("--batch: 64 or 128");
 }
 
 template <class Network>
@@ -60,7 +60,7 @@ double of_worker(const settings& s) {
   explicit_cluster cluster{.task = {role::worker, s.worker}};
   for (int w = 0; w < s.workers; ++w) cluster.worker.push_back("127.0.0.1:" + std::to_string(s.port + w));
   if (s.through != "shared_memory" && s.through != "tcp" && s.through != "encrypted_tcp")
-    throw error("--through: shared_memory, tcp or encrypted_tcp");
+    throw strata_error("--through: shared_memory, tcp or encrypted_tcp");
   multi_worker_options options{.compute = {.threads = 1}};
   options.communication.unprotected_data = s.through != "encrypted_tcp";
   if (s.through == "encrypted_tcp") options.control.secret = training_secret(std::string(32, '7'));
@@ -84,7 +84,7 @@ double of_processes(const settings& s, int batch, const std::string& through) {
     arguments.push_back(nullptr);
     pid_t child = 0;
     if (posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, arguments.data(), environ) != 0)
-      throw error("cannot start a worker");
+      throw strata_error("cannot start a worker");
     children.push_back(child);
   }
   bool well = true;
@@ -93,7 +93,7 @@ double of_processes(const settings& s, int batch, const std::string& through) {
     waitpid(child, &status, 0);
     well = well && status == 0;
   }
-  if (!well) throw error("a worker failed");
+  if (!well) throw strata_error("a worker failed");
   double measured = 0;
   std::ifstream(result) >> measured;
   std::remove(result.c_str());

@@ -7,6 +7,7 @@
 #include "support/mnist.hpp"
 
 using namespace strata;
+using namespace strata::core;
 
 using wide = sequential<input<28, 28, 1>, flatten, dense<128, relu>, dense<10, softmax>>;
 

@@ -59,8 +59,8 @@ int main(int argc, char** argv) {
     };
     const auto training = part(data::subset::training);
     if (training.class_names().size() != classes)
-      throw error(folder.string() + ": this network has " + std::to_string(classes) + " classes, but there are " +
-                  std::to_string(training.class_names().size()) + " sub-folders");
+      throw strata_error(folder.string() + ": this network has " + std::to_string(classes) + " classes, but there are " +
+                         std::to_string(training.class_names().size()) + " sub-folders");
     auto train = training | data::shuffle(training.size()) | data::random_translation(0.1, 0.1) | data::random_rotation(0.03) |
                  data::random_contrast(0.3) | data::scale(1 / 255.0) | data::batch<64>;
     auto validate = part(data::subset::validation) | data::scale(1 / 255.0) | data::batch<64>;

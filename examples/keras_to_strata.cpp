@@ -61,7 +61,7 @@ int main(int argc, char** argv) try {
     return argc == 2 ? 0 : 1;
   }
   const std::string file = argv[1], name = argc == 3 ? argv[2] : "keras_model";
-  if (!is_identifier(name)) throw strata::error({"'", name, "' is not a valid name of a namespace"});
+  if (!is_identifier(name)) throw strata::strata_error({"'", name, "' is not a valid name of a namespace"});
   const strata::keras::network_text network = strata::keras::network_text_of(strata::keras::read_architecture(file));
   if (!network.unknown.empty()) {
     std::cerr << file << " has layers or options that strata does not have:\n";

@@ -28,7 +28,7 @@ struct sparse_file {
   fs::path path;
 
   sparse_file(fs::path p, std::uintmax_t images) : path(std::move(p)) {
-    if (fs::exists(path)) throw error(path.string() + " exists and would be overwritten");
+    if (fs::exists(path)) throw strata_error(path.string() + " exists and would be overwritten");
     std::ofstream{path};
     fs::resize_file(path, images * image_bytes);
   }

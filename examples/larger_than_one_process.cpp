@@ -19,6 +19,7 @@
 #include <string>
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 
@@ -56,7 +57,7 @@ void train(const settings& s, const auto& strategy, const process_memory& planne
   const auto digits = data::synthetic_digits(64 * 4, 1);
   const double before = resident("VmRSS");
   trainer model{Network{}, adam{.learning_rate = 1e-4}, sparse_categorical_crossentropy{}, strategy};
-  const history past = model.fit(digits | data::batch<64>, epochs(s.steps / 2), steps_per_epoch(2), verbose::off);
+  const training_history past = model.fit(digits | data::batch<64>, epochs(s.steps / 2), steps_per_epoch(2), verbose::off);
   if (model.is_chief())
     for (const double loss : past["loss"]) std::cout << "loss " << std::setprecision(17) << loss << std::setprecision(4) << '\n';
   std::cout << "planned at most " << double(planned.peak()) / 1e6 << " MB, and 15 to 35 MB for code, libraries and threads; used "
@@ -80,8 +81,8 @@ void run(const settings& s) {
   }
   const cluster members = any_cluster()();
   if (members.size() != sizes.processes)
-    throw error("the plan needs " + std::to_string(sizes.processes) + " processes: examples/launch -n " +
-                std::to_string(sizes.processes) + " -- ...");
+    throw strata_error("the plan needs " + std::to_string(sizes.processes) + " processes: examples/launch -n " +
+                       std::to_string(sizes.processes) + " -- ...");
   multi_worker_options options{.compute = compute};
   options.communication.implementation = communication_implementation::tcp;  // as between machines
   if (s.layers) {

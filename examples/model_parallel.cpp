@@ -11,7 +11,7 @@
 using namespace strata;
 
 using two_devices = sequential<input<28, 28, 1>, flatten, dense<64, relu>,
-                               add<on<device<0>, dense<64, relu>>, on<device<1>, dense<64, relu>>>, dense<10, softmax>>;
+                               add<on_device<0, dense<64, relu>>, on_device<1, dense<64, relu>>>, dense<10, softmax>>;
 
 int main(int argc, char** argv) {
   return examples::run(argc, argv, "Trains a network whose branches are on two devices.", [](const examples::settings& s) {

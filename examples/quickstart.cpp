@@ -14,7 +14,7 @@ int main() try {
   std::cout << summary(model);
   model.fit(train | data::shuffle(10'000) | data::batch<64> | data::prefetch(2), epochs(3), validation(test | data::batch<64>));
   model.save_weights("digits.safetensors");
-} catch (const strata::error& e) {
+} catch (const strata::strata_error& e) {
   std::cerr << "quickstart: " << e.what() << '\n';
   return 1;
 }

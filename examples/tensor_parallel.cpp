@@ -9,6 +9,7 @@
 #include "support/mnist.hpp"
 
 using namespace strata;
+using namespace strata::core;
 
 using mlp = sequential<input<28, 28, 1>, flatten, dense<512, relu>, dense<512, relu>, dense<10, softmax>>;
 using halves = layout_map<rule_for<dense<512, relu>, by_columns>, rule<"dense_2", by_classes>>;

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, relu>, max_pool2d<>, flatten,
@@ -106,10 +107,10 @@ request parsed(int count, char** arguments) {
       std::istringstream list(arguments[++i]);
       for (std::string number; std::getline(list, number, ',');) {
         asked.leaves.push_back(std::atoi(number.c_str()));
-        if (asked.leaves.back() < 1) throw error("--leaves: \"" + number + "\" is no number of leaves");
+        if (asked.leaves.back() < 1) throw strata_error("--leaves: \"" + number + "\" is no number of leaves");
       }
     } else if (each.starts_with("-")) {
-      throw error("usage: steps [--leaves N,...] [--no-graphs] [PART_OF_A_LINE]");
+      throw strata_error("usage: steps [--leaves N,...] [--no-graphs] [PART_OF_A_LINE]");
     } else {
       asked.part = each;
     }
@@ -130,7 +131,7 @@ int main(int count, char** arguments) {
       measure<wide>(asked, mode, "mlp 4096 x 4", 8192, 4);
       measure<wide, precision::mixed_bf16>(asked, mode, "mlp 4096 x 4 bf16", 8192, 4);
     }
-  } catch (const error& e) {
+  } catch (const strata_error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
   }

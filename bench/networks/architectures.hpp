@@ -48,7 +48,8 @@ struct resnet20
 
 /// A depthwise convolution, then a 1x1 one; both normalised.
 template <int Channels, int Filters, int Stride>
-using separable_conv = branch<normalized_conv<Channels, 3, stride<Stride>, groups<Channels>>, normalized_conv<Filters, 1>>;
+using separable_conv =
+    branch<normalized_conv<Channels, 3, stride<Stride>, channel_groups<Channels>>, normalized_conv<Filters, 1>>;
 
 /// Like MobileNet (Howard et al. 2017), for CIFAR-10.
 struct mobilenet : sequential<input<32, 32, 3>, normalized_conv<32, 3>, separable_conv<32, 64, 1>, separable_conv<64, 128, 2>,

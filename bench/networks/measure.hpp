@@ -7,6 +7,7 @@
 #include <string>
 
 namespace strata::bench {
+using namespace core;
 
 /// Multiply-adds of convolutions and dense layers in a training step of one sample: forward every kernel element is used once per
 /// position; backward once more for its gradient, and once more for that of the input, unless no layer before it is trained.

@@ -6,6 +6,7 @@
 #include <strata/train/weights_file.hpp>
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 struct network : sequential<input<28, 28, 1>, flatten, dense<64, relu>, dense<10, softmax>> {};

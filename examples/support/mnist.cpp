@@ -49,7 +49,7 @@ strata::data::train_and_test load(const settings& s) {
 void refuse_batch(int size, std::initializer_list<int> known) {
   std::string sizes;
   for (int each : known) sizes += ' ' + std::to_string(each);
-  throw strata::error("--batch " + std::to_string(size) + ": this program was built for" + sizes);
+  throw strata::strata_error("--batch " + std::to_string(size) + ": this program was built for" + sizes);
 }
 
 }  // namespace examples

@@ -33,7 +33,7 @@
 #include <strata/layers/maximum.hpp>
 #include <strata/layers/multiply.hpp>
 #include <strata/layers/normalization.hpp>
-#include <strata/layers/on.hpp>
+#include <strata/layers/on_device.hpp>
 #include <strata/layers/rescaling.hpp>
 #include <strata/layers/reshape.hpp>
 #include <strata/layers/residual.hpp>

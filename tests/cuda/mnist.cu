@@ -16,7 +16,7 @@ int main(int count, char** arguments) {
     const double reached = model.evaluate(test | data::batch<500>)["accuracy"];
     std::printf("accuracy %.4f\n", reached);
     return reached >= 0.985 ? 0 : 1;
-  } catch (const error& e) {
+  } catch (const strata_error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
   }

@@ -2,6 +2,7 @@
 // nothing runs there. It is a regression test: nvcc stopped here with an internal error.
 #include <strata/strata.hpp>
 using namespace strata;
+using namespace strata::core;
 
 using images = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, same_padding, no_bias>, batch_norm<>,
                           activation<relu>, max_pool2d<>, dropout<0.5_r>, conv2d<32, 3, elu<>>, average_pool2d<>, flatten, layer_norm<>,

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 using cnn = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, conv2d<64, 3, same_padding, no_bias>, batch_norm<>,
@@ -19,7 +20,7 @@ using mixed = sequential<input<28, 28, 1>, conv2d<32, 3, relu>, max_pool2d<>, co
                          dense<64, relu>, dense<10, softmax>>;
 /// `mlp` with its layers on two places.
 using placed_mlp = sequential<input<784>, dense<64, gelu>,
-                              on<device<1>, layer_norm<>, dense<64, relu, kernel_regularizer<l2<1e-4_r>>>>, dense<10, softmax>>;
+                              on_device<1, layer_norm<>, dense<64, relu, kernel_regularizer<l2<1e-4_r>>>>, dense<10, softmax>>;
 
 /// Both places on one GPU, because a machine may have only one; the constructor of placed refuses a GPU that is listed twice.
 struct two_places_on_one_gpu : placed<gpu_places<2>, cuda> {
@@ -36,7 +37,7 @@ std::vector<double> losses(const Optimizer& optimizer, const auto& strategy) {
     for (std::size_t i = 0; i < 784; ++i) x[n * 784 + i] = float(philox{1}.uniform(n * 784 + i)) + float(i / 78 == n % 10);
   }
   trainer model{Network{}, optimizer, sparse_categorical_crossentropy{}, accuracy{}, strategy, Precision{}, seed(1)};
-  const history past = model.fit(x, y, epochs(4), batch_size(64), verbosity::off);
+  const training_history past = model.fit(x, y, epochs(4), batch_size(64), verbosity::off);
   std::printf("loss %g, then %g\n", past["loss"].front(), past["loss"].back());
   if constexpr (std::is_same_v<Network, mixed>) {  // only here: nvcc once generated host code from it that did not compile
     const auto file = std::filesystem::temp_directory_path() / "strata_trains.safetensors";
@@ -59,7 +60,7 @@ int main() {
                    losses<placed_mlp>(rules, two_places_on_one_gpu{}) == of_mlp
                ? 0
                : 1;
-  } catch (const error& e) {
+  } catch (const strata_error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
   }

@@ -25,6 +25,7 @@
 #include <thread>
 #include <vector>
 using namespace strata;
+using namespace strata::core;
 using namespace std::chrono_literals;
 
 namespace {
@@ -68,7 +69,7 @@ std::vector<float> trained(const auto& strategy, bool killed) {
     for (std::size_t i = 0; i < 64; ++i) x[n * 64 + i] = float(philox{1}.uniform(n * 64 + i)) + float(i / 6 == n % 10);
   }
   trainer model{network{}, adam{}, sparse_categorical_crossentropy{}, strategy, seed(1)};
-  const history past = model.fit(x, y, epochs(3), batch_size(60), verbosity::off, lambda_callback{.on_batch_end = [&](training_state& s) {
+  const training_history past = model.fit(x, y, epochs(3), batch_size(60), verbosity::off, lambda_callback{.on_batch_end = [&](training_state& s) {
                                    if (killed && s.epoch == 2) std::raise(SIGKILL);
                                  }});
   const std::vector<double> losses = past["loss"];
@@ -107,7 +108,7 @@ int train(const std::string& kind, int rank, const std::filesystem::path& folder
 /// The results that each of the processes has stored.
 std::vector<std::string> results_of(const char* program, const std::string& kind, int processes) {
   std::string folder = (std::filesystem::temp_directory_path() / "two_processes_XXXXXX").string();
-  if (!::mkdtemp(folder.data())) throw error("no folder for the processes");
+  if (!::mkdtemp(folder.data())) throw strata_error("no folder for the processes");
   std::vector<pid_t> children;
   for (int rank = 0; rank < processes; ++rank)
     if (children.push_back(::fork()); children.back() == 0) {

@@ -16,6 +16,7 @@
 
 #include "outcome.hpp"
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 using network =
@@ -39,14 +40,14 @@ struct tell_steps {
 void train(const auto& strategy, int count) {
   const auto digits = data::synthetic_digits(150, 3);  // 4 x 32 + 22
   trainer model{network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(5)};
-  const history past = model.fit(digits | data::batch<32>, epochs(count), tell_steps{}, verbose::off);
+  const training_history past = model.fit(digits | data::batch<32>, epochs(count), tell_steps{}, verbose::off);
   std::printf("digest %s\n", test::digest_of(model.parameters()).c_str());
   std::printf("loss %f\n", past["loss"].back());
 }
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc < 3) throw error("gpu_worker STRATEGY LEAVES [EPOCHS]");
+  if (argc < 3) throw strata_error("gpu_worker STRATEGY LEAVES [EPOCHS]");
   const std::string strategy = argv[1];
   const int count = argc > 3 ? std::atoi(argv[3]) : 2;
   const cuda_options how{.leaves = std::atoi(argv[2]), .sums_by_nccl = strategy == "fastest"};

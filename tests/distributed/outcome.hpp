@@ -26,7 +26,7 @@ inline int report_error() {
   } catch (const communication_error& e) {
     std::cout << "communication_error: " << e.what() << std::endl;
     return 3;
-  } catch (const error& e) {
+  } catch (const strata_error& e) {
     std::cout << "error: " << e.what() << std::endl;
     return 2;
   }

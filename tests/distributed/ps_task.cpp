@@ -23,6 +23,7 @@
 
 #include "outcome.hpp"
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 using mlp = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dropout<0.2_r>,
@@ -84,8 +85,8 @@ void train_on(const auto& samples, auto network, const auto& optimizer, const au
     return model.fit(batches, epochs(count), validation(samples | data::batch<50>), say_when_under_way{pause}, verbose::off);
   };
   // all samples, or a part of them for each worker
-  const history past = shards == 1 ? fit(samples | data::shuffle(600) | data::batch<64>)
-                                   : fit(samples | data::shard(shards, index) | data::shuffle(600) | data::batch<64>);
+  const training_history past = shards == 1 ? fit(samples | data::shuffle(600) | data::batch<64>)
+                                            : fit(samples | data::shard(shards, index) | data::shuffle(600) | data::batch<64>);
   std::printf("it has %s for others\n", past.times().at(0).waiting > 0 ? "waited" : "not waited");
   std::printf("digest %s loss %a\n", test::digest_of(model.parameters()).c_str(), past["loss"].back());
   std::printf("first %.4f last %.4f accuracy %.4f\n", past["loss"].front(), past["loss"].back(), past["val_accuracy"].back());
@@ -101,7 +102,7 @@ void train(const auto& strategy, std::size_t shards, std::size_t index, int coun
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc < 3) throw error("ps_task STRATEGY LEAVES [EPOCHS [PAUSE]]");
+  if (argc < 3) throw strata_error("ps_task STRATEGY LEAVES [EPOCHS [PAUSE]]");
   const std::string strategy = argv[1];
   const compute_options compute{.threads = 1, .leaves = std::atoi(argv[2])};
   const int count = argc > 3 ? std::atoi(argv[3]) : 2, pause = argc > 4 ? std::atoi(argv[4]) : 0;

@@ -57,7 +57,7 @@ int train(const auto& strategy, const std::string& folder, std::chrono::millisec
   const auto digits = data::synthetic_digits(300, 3);  // 4 x 64 + 44
   trainer model{small_cnn{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(5)};
   backup_and_restore backup{folder, {.save_every_batches = 3}};
-  const history past =
+  const training_history past =
       model.fit(digits | data::shuffle(300) | data::batch<64> | data::prefetch(2), epochs(6), steps_per_epoch(4),
                 validation(digits | data::batch<100>), take_time{pause}, stop_on_interrupt{}, backup, verbose::off);
   if (backup.interrupted()) {
@@ -75,7 +75,7 @@ int train(const auto& strategy, const std::string& folder, std::chrono::millisec
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc < 5) throw error("resume FOLDER STRATEGY THREADS LEAVES [MILLISECONDS]");
+  if (argc < 5) throw strata_error("resume FOLDER STRATEGY THREADS LEAVES [MILLISECONDS]");
   const std::string folder = argv[1];
   const std::string_view strategy = argv[2];
   const auto is = [&](const char* word) { return strategy.find(word) != strategy.npos; };

@@ -45,7 +45,7 @@ struct crash_or_pause {
     if (pause > 0) say("under way at step ", s.step);
   }
   void on_batch_end(training_state& s) {
-    if (s.step == crash) throw error("the callback has had enough");
+    if (s.step == crash) throw strata_error("the callback has had enough");
     if (pause == 0) return;
     say("step ", s.step);
     std::this_thread::sleep_for(std::chrono::milliseconds(pause));
@@ -64,7 +64,7 @@ void train(const auto& strategy, const std::string& folder) {
     return model.fit(digits | data::shuffle(300) | data::batch<64>, epochs(number("EPOCHS", 3)),
                      validation(digits | data::batch<50>), verbose::off, crash_or_pause{}, options...);
   };
-  const history past = folder.empty() ? fit() : fit(backup_and_restore{folder, {.save_every_batches = 2}});
+  const training_history past = folder.empty() ? fit() : fit(backup_and_restore{folder, {.save_every_batches = 2}});
   std::printf("digest %s loss %a accuracy %a\n", test::digest_of(model.parameters()).c_str(), past["loss"].back(),
               past["val_accuracy"].back());
 }

@@ -25,6 +25,7 @@
 
 #include "outcome.hpp"
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 using mlp = sequential<input<28, 28, 1>, flatten, dense<64, relu>, dropout<0.2_r>, dense<64, relu>, dense<10, softmax>>;
@@ -55,7 +56,7 @@ struct say_when_under_way {
   }
 
   void on_epoch_end(training_state& s) {
-    if (environment("THROW") == std::to_string(s.epoch)) throw error("the callback has had enough");
+    if (environment("THROW") == std::to_string(s.epoch)) throw strata_error("the callback has had enough");
     std::printf("epoch %d\n", s.epoch);
     std::fflush(stdout);
     if (pause > 0) std::this_thread::sleep_for(std::chrono::milliseconds(pause));
@@ -89,7 +90,7 @@ void train(const auto& strategy, int count) {
                          .mode = monitor_mode::max,
                          .restore_best_weights = true,
                          .start_from_epoch = environment("RETURN").empty() ? count : 0};
-  history past;
+  training_history past;
   try {
     past = model.fit(digits | data::shuffle(300) | data::batch<64>, epochs(count), validation(evaluated), say_when_under_way{},
                      returns, verbose::off);
@@ -136,7 +137,7 @@ int main(int argc, char** argv) try {
     std::puts("multi_worker multi_worker_tcp");
     return 0;
   }
-  if (argc < 5) throw error("worker NETWORK STRATEGY THREADS LEAVES [EPOCHS]");
+  if (argc < 5) throw strata_error("worker NETWORK STRATEGY THREADS LEAVES [EPOCHS]");
   const std::string network = argv[1], strategy = argv[2];
   const compute_options compute{.threads = std::atoi(argv[3]), .leaves = std::atoi(argv[4])};
   const int count = argc > 5 ? std::atoi(argv[5]) : 2;

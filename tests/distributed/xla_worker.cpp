@@ -20,6 +20,7 @@
 
 #include "outcome.hpp"
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 using net = sequential<input<3>, dense<2, softmax>>;
@@ -52,13 +53,13 @@ void begin_steps(auto& executor, const samples<float>& batch, int steps, bool is
     return;
   }
   if (!is_first) std::this_thread::sleep_for(std::chrono::minutes(5));
-  if (error_is != "announced") throw error("the data have an error");
+  if (error_is != "announced") throw strata_error("the data have an error");
   executor.group().announce_error("the data have an error");
 }
 }  // namespace
 
 int main(int argc, char** argv) try {
-  if (argc < 3) throw error("xla_worker EPOCHS PAUSE");
+  if (argc < 3) throw strata_error("xla_worker EPOCHS PAUSE");
   const cluster members = tf_config()();
   multi_worker_xla_options options{.plugin = MOCK_PJRT, .start_timeout = std::chrono::seconds(20)};
   if (!std::getenv("ALONE") && members.size() > 1)

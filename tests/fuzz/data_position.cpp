@@ -6,6 +6,7 @@
 
 #include "fuzz.hpp"
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 auto source() {

@@ -46,7 +46,7 @@ data::example_builder features_of(const data::example& e) {
       }
       e.size(key);
       fuzz::look_at(e.floats<3>(key));
-    } catch (const strata::error&) {  // the next feature may be good
+    } catch (const strata::strata_error&) {  // the next feature may be good
     }
   }
   return all;

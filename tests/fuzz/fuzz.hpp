@@ -18,10 +18,10 @@
 
 namespace strata::fuzz {
 
-/// A parser under test, as a global object of its file. `read` gets an input and may throw strata::error to refuse it. Any other
-/// exception, a crash, a leak, too much memory or time are findings; so is work per byte that grows with the input. `seeds` are
-/// the first inputs. `larger` makes inputs with `count` of the elements that a file can have any number of; without it, only the
-/// bytes after the first one of an input are repeated.
+/// A parser under test, as a global object of its file. `read` gets an input and may throw strata_error to refuse it. Any
+/// other exception, a crash, a leak, too much memory or time are findings; so is work per byte that grows with the input. `seeds`
+/// are the first inputs. `larger` makes inputs with `count` of the elements that a file can have any number of; without it, only
+/// the bytes after the first one of an input are repeated.
 struct target {
   const char* name;
   std::vector<std::string> (*seeds)();

@@ -5,6 +5,7 @@
 
 #include "fuzz.hpp"
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 std::vector<std::string> seeds() {

@@ -37,7 +37,7 @@ static std::uint64_t work_so_far() {
 static void read(std::string_view input) {
   try {
     chosen->read(input);
-  } catch (const strata::error&) {
+  } catch (const strata::strata_error&) {
   }
 }
 

@@ -32,7 +32,7 @@ void read(std::string_view input) {
       try {
         const auto array = archive.load<T, S>(name);
         fuzz::look_at(array.values());
-      } catch (const strata::error&) {  // the next array may be good
+      } catch (const strata::strata_error&) {  // the next array may be good
       }
     };
     try_shape.template operator()<float, shape{2}>();

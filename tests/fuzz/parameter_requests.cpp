@@ -9,6 +9,7 @@
 #include "fuzz.hpp"
 #include "small_server.hpp"
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 enum method : unsigned { join, leave, assign, pull, push };

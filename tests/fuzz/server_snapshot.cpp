@@ -6,6 +6,7 @@
 #include "fuzz.hpp"
 #include "small_server.hpp"
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 /// The sections of a snapshot as an input: each begins with its size in two bytes.

@@ -7,6 +7,7 @@
 #include <vector>
 
 namespace strata::fuzz {
+using namespace core;
 
 struct small_server {
   static constexpr long shard_size = 64;

@@ -3,6 +3,7 @@
 
 #include "fuzz.hpp"
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 std::vector<std::string> seeds() {

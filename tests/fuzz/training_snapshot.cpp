@@ -7,6 +7,7 @@
 
 #include "fuzz.hpp"
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 struct small_fit final : resumable_fit {

@@ -5,6 +5,7 @@
 
 #include "fuzz.hpp"
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 using network_of_one_layer = sequential<input<2>, dense<2>>;

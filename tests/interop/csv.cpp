@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
       for (const auto& [whole, real, text, maybe] : data::csv_rows<long long, double, std::string, std::optional<double>>(
                path, {.columns = {"whole", "real", "text", "maybe"}}))
         std::printf("%lld %a %zu %s\n", whole, real, text.size(), maybe ? std::to_string(*maybe).c_str() : "none");
-  } catch (const error& e) {
+  } catch (const strata_error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
   }

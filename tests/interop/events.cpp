@@ -19,13 +19,13 @@ struct print_batches {
 int main(int, char** argv) try {
   trainer model{net{}, adam{.learning_rate = 1e-2}, sparse_categorical_crossentropy{}, accuracy{}};
   const auto digits = data::synthetic_digits(200, 1) | data::batch<50>;
-  const history past = model.fit(digits, epochs(3), validation(digits), verbosity::off, print_batches{},
-                                 tensor_board{argv[1],
-                                              {.histogram_freq = 2,
-                                               .write_grads = true,
-                                               .write_images = true,
-                                               .write_steps_per_second = true,
-                                               .update_every_batches = 1}});
+  const training_history past = model.fit(digits, epochs(3), validation(digits), verbosity::off, print_batches{},
+                                          tensor_board{argv[1],
+                                                       {.histogram_freq = 2,
+                                                        .write_grads = true,
+                                                        .write_images = true,
+                                                        .write_steps_per_second = true,
+                                                        .update_every_batches = 1}});
   for (std::size_t e = 0; e < past.size(); ++e)
     for (const auto& [name, value] : past.all()[e]) std::printf("%s %zu %.17g\n", name.c_str(), e, double(float(value)));
   boost::hana::unpack(parameters_of_layer<net, 4>(model.parameters()), [](auto kernel, auto) {
@@ -47,7 +47,7 @@ int main(int, char** argv) try {
   pictures.flush();
   try {
     pictures.image("gray", std::vector<std::uint8_t>(9), 3, 4, 1, 0);
-  } catch (const error& e) {
+  } catch (const strata_error& e) {
     std::printf("refused 0 %d\n", std::string(e.what()) == "an image of 3 x 4 x 1 has not 9 values");
   }
 } catch (const std::exception& e) {

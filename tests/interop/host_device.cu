@@ -15,6 +15,7 @@
 #include <strata/optimizers/sgd.hpp>
 #include <strata/reference/activation_functions.hpp>
 using namespace strata;
+using namespace strata::core;
 __global__ void update(adam_rule<float> rule, sample_mean<float> mean, float* w, const float* sum, float* m, float* v, int n) {
   const int i = int(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < n) rule(w[i], clip_by_value(mean.of(sum[i]), 1.f), m[i], v[i]);

@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
       std::printf("%d %d %d ", image.height, image.width, image.channels);
       for (const std::uint8_t v : image.values) std::printf("%02x", v);
       std::printf("\n");
-    } catch (const error& e) {
+    } catch (const strata_error& e) {
       std::printf("error %s\n", e.what());
     }
   }

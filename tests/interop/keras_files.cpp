@@ -13,6 +13,7 @@
 
 #include "keras_networks.hpp"
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 
@@ -63,14 +64,14 @@ int with_optimizer(const std::string& name, const std::string& folder, const cha
     if (name == "adagrad") return run<Network>(adagrad{.learning_rate = 0.01}, folder, file);
     if (name == "ftrl") return run<Network>(ftrl{.learning_rate = 0.05}, folder, file);
   }
-  throw error("no such optimizer for this network: " + name);
+  throw strata_error("no such optimizer for this network: " + name);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
-    if (argc < 4) throw error("use: keras_files NETWORK OPTIMIZER FOLDER [FILE]");
+    if (argc < 4) throw strata_error("use: keras_files NETWORK OPTIMIZER FOLDER [FILE]");
     const std::string network = argv[1];
     const char* file = argc > 4 ? argv[4] : nullptr;
     namespace n = keras_networks;
@@ -83,8 +84,8 @@ int main(int argc, char** argv) {
     if (network == "words") return with_optimizer<n::words>(argv[2], argv[3], file);
     if (network == "trained") return with_optimizer<n::trained>(argv[2], argv[3], file);
     if (network == "tuned") return with_optimizer<n::tuned>(argv[2], argv[3], file);
-    throw error("no such network: " + network);
-  } catch (const error& e) {
+    throw strata_error("no such network: " + network);
+  } catch (const strata_error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
   }

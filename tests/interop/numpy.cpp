@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
     if (command == "float64") print<double>(path, member);
     if (command == "int64") print<std::int64_t>(path, member);
     if (command == "uint64") print<std::uint64_t>(path, member);
-  } catch (const error& e) {
+  } catch (const strata_error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
   }

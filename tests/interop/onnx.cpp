@@ -11,6 +11,7 @@
 #include "keras_networks.hpp"
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 
@@ -72,7 +73,7 @@ int main(int argc, char** argv) {
     save<tabular>(folder, "tabular");
     save<activated>(folder, "activated");
     save<strided>(folder, "strided");
-  } catch (const error& e) {
+  } catch (const strata_error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
   }
@@ -80,7 +81,7 @@ int main(int argc, char** argv) {
   const std::vector<float> none;
   try {
     onnx::save(std::filesystem::path(argv[1]) / "own.onnx", detail::view_of_weights<own>(std::span<float>()));
-  } catch (const error& e) {
+  } catch (const strata_error& e) {
     std::printf("%s\n", e.what());
   }
 }

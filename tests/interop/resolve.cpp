@@ -9,6 +9,7 @@
 #include <strata/resolvers/tf_config.hpp>
 #include <strata/resolvers/torchrun.hpp>
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 
@@ -19,7 +20,7 @@ cluster resolve(const std::string& name, const numbered_roles& roles) {
   if (name == "mpirun") return mpirun{.roles = roles}();
   if (name == "slurm") return slurm{.roles = roles}();
   if (name == "kubernetes") return kubernetes{.roles = roles}();
-  throw error("there is no resolver '" + name + "'");
+  throw strata_error("there is no resolver '" + name + "'");
 }
 
 void print(const cluster& c) {
@@ -43,7 +44,7 @@ int main(int argc, char** argv) {
       if (option.starts_with("ps=")) roles.ps = std::stoi(option.substr(3));
     }
     print(resolve(argc > 1 ? argv[1] : "", roles));
-  } catch (const error& e) {
+  } catch (const strata_error& e) {
     std::cerr << e.what() << '\n';
     return 1;
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 
@@ -49,8 +50,8 @@ int main(int argc, char** argv) {
     else if (argc == 3 && std::strcmp(argv[1], "print") == 0)
       print(safetensors_file(argv[2]));
     else
-      throw error("use: safetensors write|print FILE");
-  } catch (const error& e) {
+      throw strata_error("use: safetensors write|print FILE");
+  } catch (const strata_error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;
   }

@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
     else if (command == "records" || command == "examples")
       print(argv[2], format, command == "examples");
     else
-      throw error("use: tf_record write|records|examples FILE FORMAT");
+      throw strata_error("use: tf_record write|records|examples FILE FORMAT");
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

@@ -13,6 +13,7 @@
 #include "xla_test_networks.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using xla_numbers::numbers;
 using namespace xla_networks;
 

@@ -10,6 +10,7 @@
 #include <tools/reduced.hpp>
 
 using namespace strata;
+using namespace strata::core;
 using namespace xla_numbers;
 namespace hlo = strata::stablehlo;
 
@@ -53,7 +54,7 @@ struct bench {
   }
   /// Compares a tensor with expected elements; the tolerance is in units of that of one operation.
   void expect(std::string what, hlo::tensor t, numbers expected, double tolerance = 1) {
-    if (!t) throw error({what, ": the emission does not compute it"});
+    if (!t) throw strata_error({what, ": the emission does not compute it"});
     result(t);
     comparisons.push_back({what + (number == hlo::element::f64 ? " f64" : " f32"), std::move(expected), tolerance * unit()});
   }
@@ -427,8 +428,8 @@ int main() try {
   test_layer<dense<3, no_bias>, shape{7}>();
   test_layer<conv2d<4, 3>, shape{6, 5, 3}>();
   test_layer<conv2d<4, 3, same_padding, no_bias>, shape{6, 5, 3}>();
-  test_layer<conv2d<6, 3, kernel_size<3, 2>, stride<2>, same_padding, groups<2>>, shape{7, 6, 4}>();
-  test_layer<conv2d<4, 2, dilation<2>, groups<4>>, shape{7, 6, 4}>();
+  test_layer<conv2d<6, 3, kernel_size<3, 2>, stride<2>, same_padding, channel_groups<2>>, shape{7, 6, 4}>();
+  test_layer<conv2d<4, 2, dilation<2>, channel_groups<4>>, shape{7, 6, 4}>();
   test_layer<conv2d<4, 3, stride<3>>, shape{8, 9, 2}>();
   test_layer<depthwise_conv2d<3, stride<2>, same_padding>, shape{7, 6, 4}>();
   test_layer<depthwise_conv2d<2, dilation<2>, depth_multiplier<3>, no_bias>, shape{7, 6, 2}>();
@@ -442,9 +443,9 @@ int main() try {
   test_layer<conv2d_transpose<3, 3, stride<2>, same_padding>, shape{4, 3, 2}>({}, few_channels);
   // Depthwise convolutions are computed element by element.
   const stablehlo::platform_traits by_element{.depthwise_by_element = true};
-  test_layer<conv2d<4, 3, kernel_size<3, 2>, stride<2>, same_padding, groups<4>>, shape{7, 6, 4}>({}, by_element);
-  test_layer<conv2d<3, 2, dilation<2>, groups<3>>, shape{7, 6, 3}>({}, by_element);
-  test_layer<conv2d<3, 3, stride<3>, groups<3>, no_bias>, shape{9, 8, 3}>({}, by_element);
+  test_layer<conv2d<4, 3, kernel_size<3, 2>, stride<2>, same_padding, channel_groups<4>>, shape{7, 6, 4}>({}, by_element);
+  test_layer<conv2d<3, 2, dilation<2>, channel_groups<3>>, shape{7, 6, 3}>({}, by_element);
+  test_layer<conv2d<3, 3, stride<3>, channel_groups<3>, no_bias>, shape{9, 8, 3}>({}, by_element);
   for (const bool by_window : {true, false}) {
     const stablehlo::platform_traits platform{.pools_by_reduce_window = by_window};
     test_layer<max_pool2d<2>, shape{5, 6, 3}>({}, platform);
@@ -511,22 +512,22 @@ int main() try {
   test_metric<sparse_top_k_categorical_accuracy<3>, label_kind::sparse>(6);
   test_metric<top_k_categorical_accuracy<2>, label_kind::dense>(6);
   test_metric<true_positives<>, label_kind::dense>(6);
-  test_metric<false_positives<threshold<0.3_r>>, label_kind::sparse>(6);
+  test_metric<false_positives<decision_threshold<0.3_r>>, label_kind::sparse>(6);
   test_metric<true_negatives<class_id<2>>, label_kind::dense>(6);
   test_metric<false_negatives<top_k<2>>, label_kind::sparse>(6);
-  test_metric<precision_score<top_k<3>, threshold<0.2_r>>, label_kind::dense>(6);
+  test_metric<precision_score<top_k<3>, decision_threshold<0.2_r>>, label_kind::dense>(6);
   test_metric<recall<>, label_kind::sparse>(6);
   test_metric<auc<num_thresholds<20>>, label_kind::dense>(6);
   test_metric<auc<num_thresholds<7>, from_logits>, label_kind::sparse>(1, -3, 3);
   test_metric<f1_score<>, label_kind::dense>(5);
-  test_metric<f1_score<threshold<0.5_r>, macro_average>, label_kind::sparse>(6);
+  test_metric<f1_score<decision_threshold<0.5_r>, macro_average>, label_kind::sparse>(6);
   test_metric<confusion_matrix<>, label_kind::sparse>(5);
   test_metric<confusion_matrix<>, label_kind::dense>(1);
   test_metric<sparse_categorical_accuracy, label_kind::sparse>(6, 0, 1, true);
   test_metric<binary_accuracy<>, label_kind::dense>(6, 0, 1, true);
   test_metric<sparse_top_k_categorical_accuracy<3>, label_kind::sparse>(6, 0, 1, true);
   test_metric<precision_score<top_k<2>>, label_kind::dense>(6, 0, 1, true);
-  test_metric<recall<top_k<3>, threshold<0.2_r>>, label_kind::sparse>(6, 0, 1, true);
+  test_metric<recall<top_k<3>, decision_threshold<0.2_r>>, label_kind::sparse>(6, 0, 1, true);
   test_metric<auc<num_thresholds<20>>, label_kind::dense>(6, 0, 1, true);
   test_metric<f1_score<>, label_kind::dense>(5, 0, 1, true);
   test_metric<confusion_matrix<>, label_kind::sparse>(5, 0, 1, true);

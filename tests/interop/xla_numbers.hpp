@@ -14,6 +14,7 @@
 
 namespace xla_numbers {
 using namespace strata;
+using namespace strata::core;
 
 using numbers = std::vector<double>;
 

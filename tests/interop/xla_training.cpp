@@ -12,6 +12,7 @@
 #include "xla_training.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using xla_training::outcome;
 using xla_training::tell;
 using xla_training::trained;
@@ -51,8 +52,8 @@ struct looping {
 template <class Network>
 outcome in_executions(const auto& strategy, int steps) {
   trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
-  const history past = model.fit(data::synthetic_digits(200, 1) | data::shuffle(200) | data::batch<32>, epochs(2), verbosity::off,
-                                 steps_per_execution(steps));
+  const training_history past = model.fit(data::synthetic_digits(200, 1) | data::shuffle(200) | data::batch<32>, epochs(2),
+                                          verbosity::off, steps_per_execution(steps));
   outcome out{past["loss"], {model.parameters().begin(), model.parameters().end()}};
   out.losses.push_back(past["accuracy"].back());
   return out;
@@ -87,7 +88,7 @@ template <class First, class Second>
 outcome with_snapshot(const std::filesystem::path& folder, const auto& optimizer, const First& first, const Second& second) {
   const auto fit = [&](const auto& strategy, auto&&... callback) {
     trainer model{mlp{}, optimizer, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
-    const history past =
+    const training_history past =
         model.fit(data::synthetic_digits(200, 1) | data::shuffle(200) | data::batch<32>, epochs(4), verbosity::off, callback...,
                   early_stopping{.monitor = "loss", .min_delta = 0.05, .patience = 1, .restore_best_weights = true},
                   backup_and_restore{folder, {.save_every_batches = 1}});

@@ -15,6 +15,7 @@
 namespace xla_training {
 
 using namespace strata;
+using namespace strata::core;
 
 struct outcome {
   std::vector<double> losses;   // of all steps

@@ -12,6 +12,7 @@
 #include "../interop/xla_training.hpp"
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 
@@ -23,7 +24,7 @@ using every_layer =
                batch_norm<>, max_pool2d<2>, residual<conv2d<4, 3, same_padding, gelu>, batch_norm<no_scale>>, dropout<0.3_r>,
                concat<branch<conv2d<2, 1, silu>>, branch<average_pool2d<3, stride<1>, same_padding>>, branch<>>, up_sampling2d<2>,
                conv2d_transpose<3, 2, stride<2>>, multiply<branch<>, branch<conv2d<3, 1, sigmoid>>>, layer_norm<>,
-               maximum<branch<>, branch<conv2d<3, 3, same_padding, groups<3>>>>, add<branch<>, branch<conv2d<3, 1>>>,
+               maximum<branch<>, branch<conv2d<3, 3, same_padding, channel_groups<3>>>>, add<branch<>, branch<conv2d<3, 1>>>,
                subtract<branch<>, branch<conv2d<3, 1>>>, average<branch<>, branch<conv2d<3, 1>>>, activation<softplus>,
                concat<branch<global_average_pool2d>, branch<global_max_pool2d>>, frozen<dense<8>>,
                dense<8, elu<>, bias_regularizer<l1<0.01_r>>>, reshape<4, 2>, flatten, dense<5, softmax>>;

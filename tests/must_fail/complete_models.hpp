@@ -3,6 +3,7 @@
 #include <strata/strata.hpp>
 
 namespace strata::test {
+using namespace core;
 
 template <class P, class Group = solo_group>
 struct complete_executor : executor_defaults, counted_optimizer<typename P::optimizer> {

@@ -42,11 +42,11 @@ using net = sequential<input<6, 6, 1>, conv2d<4, 3, dilation<3>>>;
 net n;
 
 // case: conv2d_groups_do_not_divide
-// error: shape_mismatch<.*at_index<1>.*by_layer<.*conv2d<8, 3.*groups<4>.*receives<8, 8, 6>.*because<.*conv2d_groups_must_divide_channels_and_filters>
+// error: shape_mismatch<.*at_index<1>.*by_layer<.*conv2d<8, 3.*channel_groups<4>.*receives<8, 8, 6>.*because<.*conv2d_groups_must_divide_channels_and_filters>
 #ifdef TWIN
-using net = sequential<input<8, 8, 4>, conv2d<8, 3, groups<4>>>;
+using net = sequential<input<8, 8, 4>, conv2d<8, 3, channel_groups<4>>>;
 #else
-using net = sequential<input<8, 8, 6>, conv2d<8, 3, groups<4>>>;
+using net = sequential<input<8, 8, 6>, conv2d<8, 3, channel_groups<4>>>;
 #endif
 net n;
 

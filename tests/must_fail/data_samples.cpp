@@ -23,6 +23,7 @@
 #include <vector>
 
 using namespace strata;
+using namespace strata::core;
 
 // case: data_arrays_are_no_view
 // error: data::from_tensor_slices makes a view of x and y: put it around them

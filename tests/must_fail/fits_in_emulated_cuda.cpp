@@ -16,7 +16,7 @@ void check() {
 #ifdef TWIN
   trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, one_device<fits_in<8_MiB>>{}};
 #else
-  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, one_device<fits_in<8_MiB, cuda>>{gpu(0)}};
+  trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, one_device<fits_in<8_MiB, core::cuda>>{gpu(0)}};
 #endif
   model.fit(data::synthetic_digits(64, 1) | data::batch<32>, epochs(1));
 }

@@ -13,6 +13,7 @@
 #include <strata/network/sequential.hpp>
 
 using namespace strata;
+using namespace strata::core;
 
 // case: loss_from_logits_after_softmax
 // error: prediction_mismatch<.*the_network_ends_with<.*dense<10.*the_loss_is<.*sparse_categorical_crossentropy.*because<.*applies_the_activation_again_leave_out_either_or_allow_it_by_activation_linear>

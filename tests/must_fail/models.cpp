@@ -8,6 +8,7 @@
 #include <strata/strata.hpp>
 
 using namespace strata;
+using namespace strata::core;
 struct communicator_of_mine {
   using memory = detail::alone::memory;
   int rank() const { return 0; }
@@ -28,6 +29,7 @@ synchronous_among strategy{communicator_of_mine{}};
 #include <strata/strata.hpp>
 
 using namespace strata;
+using namespace strata::core;
 using P = program<sequential<input<8>, dense<10, softmax>>, sparse_categorical_crossentropy<>, adam, type_list<>>;
 struct engine_of_mine : cpu_engine<P, cpu> {
   using cpu_engine<P, cpu>::cpu_engine;
@@ -36,7 +38,7 @@ struct engine_of_mine : cpu_engine<P, cpu> {
 #endif
 };
 template <>
-struct strata::engine_for<P, cpu> {
+struct strata::core::engine_for<P, cpu> {
   using type = engine_of_mine;
 };
 bool check = sizeof(synchronous_executor<P, cpu>) > 0;
@@ -46,6 +48,7 @@ bool check = sizeof(synchronous_executor<P, cpu>) > 0;
 #include <strata/strata.hpp>
 
 using namespace strata;
+using namespace strata::core;
 using P = program<sequential<input<8>, dense<10, softmax>>, sparse_categorical_crossentropy<>, adam, type_list<>>;
 struct engine_of_mine : cpu_engine<P, cpu> {
   using cpu_engine<P, cpu>::cpu_engine;
@@ -54,7 +57,7 @@ struct engine_of_mine : cpu_engine<P, cpu> {
 #endif
 };
 template <>
-struct strata::engine_for<P, cpu> {
+struct strata::core::engine_for<P, cpu> {
   using type = engine_of_mine;
 };
 bool check = sizeof(synchronous_executor<P, cpu>) > 0;
@@ -66,6 +69,7 @@ bool check = sizeof(synchronous_executor<P, cpu>) > 0;
 #include <must_fail/complete_models.hpp>
 
 using namespace strata;
+using namespace strata::core;
 template <class P>
 struct executor_of_mine : test::complete_executor<P> {
   using test::complete_executor<P>::complete_executor;
@@ -98,6 +102,7 @@ engine_of_mine engine;
 #include <must_fail/complete_models.hpp>
 
 using namespace strata;
+using namespace strata::core;
 struct group_of_mine : solo_group {
 #ifndef TWIN
   void vote_result();
@@ -115,6 +120,7 @@ void train() { trainer model{test::small_net{}, adam{}, sparse_categorical_cross
 #include <must_fail/complete_models.hpp>
 
 using namespace strata;
+using namespace strata::core;
 template <class P>
 using executor_of_mine = test::complete_executor<P>;
 struct strategy_of_mine : test::complete_strategy<executor_of_mine> {
@@ -132,6 +138,7 @@ bool check = sizeof(whole) > 0;
 #include <must_fail/complete_models.hpp>
 
 using namespace strata;
+using namespace strata::core;
 template <class P>
 using executor_of_mine = test::complete_executor<P>;
 struct strategy_of_mine : test::complete_strategy<executor_of_mine> {
@@ -144,6 +151,7 @@ void train() { trainer model{test::small_net{}, adam{}, sparse_categorical_cross
 // case: wire_message_with_equal_tags
 // error: two fields of a message have the same number
 using namespace strata;
+using namespace strata::core;
 struct heartbeat_of_mine {
   int waits_for = -1;
   bool knows_failure = false;

@@ -4,6 +4,7 @@
 #include <strata/network/sequential.hpp>
 
 using namespace strata;
+using namespace strata::core;
 
 // case: item_that_is_no_layer
 // error: shape_mismatch<.*at_index<1>.*by_layer<int>.*receives<8>.*because<.*items_of_a_network_are_layers>
@@ -24,7 +25,7 @@ struct calibration {
   static constexpr expected_shape output_shape(shape in) { return in; }
 };
 template <class P, shape In>
-struct strata::kernel<reference, calibration, P, In> {
+struct strata::core::kernel<reference, calibration, P, In> {
   using T = typename P::value_type;
   static void forward(const operands<T>& o) {
     for (int i = 0; i < o.count * In.size(); ++i) o.y[i] = o.x[0][i];
@@ -84,7 +85,7 @@ struct same {
   static constexpr expected_shape output_shape(shape in) { return in; }
 };
 template <class P, shape In>
-struct strata::kernel<reference, same, P, In> {
+struct strata::core::kernel<reference, same, P, In> {
 #ifdef TWIN
   static constexpr kernel_traits traits{.reads_input = false};
 #else
@@ -104,7 +105,7 @@ struct same {
   static constexpr expected_shape output_shape(shape in) { return in; }
 };
 template <class P, shape In>
-struct strata::kernel<reference, same, P, In> {
+struct strata::core::kernel<reference, same, P, In> {
 #ifdef TWIN
   static constexpr kernel_traits traits{.reads_input = false};
 #else

@@ -10,6 +10,7 @@
 #include <tools/reduced.hpp>
 
 using namespace strata;
+using namespace strata::core;
 
 // case: adafactor_with_norms_undeclared
 // error: an optimizer with a parameterwise_rule or a factored_rule has .bool needs_norms.. const.
@@ -178,7 +179,7 @@ template void push(shard&, detail::single_contribution<float>&, const push_reque
                    const leaf_gradients<float, host_device>&);
 
 // case: reduction_forgotten_by_a_step_at_once
-// error: reduction_is_missing_between<strata::leaf_gradients<float, strata::host_device>, .*global_gradient<float, strata::host_device>
+// error: reduction_is_missing_between<strata::core::leaf_gradients<float, strata::core::host_device>, .*global_gradient<float, strata::core::host_device>
 /// A piece of the gradient is updated as soon as the backward has it.
 void on_piece(const weight_update<float, sgd>& update, const sgd_rule<float>& rule, float* const* array, long begin, long end) {
   const leaf_gradients<float, host_device> piece{array, 1, 0, 1, 1};

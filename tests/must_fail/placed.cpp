@@ -6,11 +6,11 @@
 using namespace strata;
 
 // case: on_a_negative_device
-// error: shape_mismatch<.*at_index<2>.*by_layer<.*on<.*device<-1>.*because<.*on_takes_a_device_numbered_from_0_such_as_device_0_and_layers>
+// error: shape_mismatch<.*at_index<2>.*by_layer<.*on_device<-1.*because<.*on_device_takes_the_number_of_a_device_from_0_and_layers>
 #ifdef TWIN
-using net = sequential<input<28, 28, 1>, flatten, on<device<1>, dense<64, relu>>, dense<10>>;
+using net = sequential<input<28, 28, 1>, flatten, on_device<1, dense<64, relu>>, dense<10>>;
 #else
-using net = sequential<input<28, 28, 1>, flatten, on<device<-1>, dense<64, relu>>, dense<10>>;
+using net = sequential<input<28, 28, 1>, flatten, on_device<-1, dense<64, relu>>, dense<10>>;
 #endif
 net n;
 
@@ -21,9 +21,9 @@ net n;
 #include <strata/strata.hpp>
 
 #ifdef TWIN
-using net = sequential<input<28, 28, 1>, flatten, frozen<batch_norm<>>, on<device<1>, dense<10, softmax>>>;
+using net = sequential<input<28, 28, 1>, flatten, frozen<batch_norm<>>, on_device<1, dense<10, softmax>>>;
 #else
-using net = sequential<input<28, 28, 1>, flatten, batch_norm<>, on<device<1>, dense<10, softmax>>>;
+using net = sequential<input<28, 28, 1>, flatten, batch_norm<>, on_device<1, dense<10, softmax>>>;
 #endif
 void train() {
   trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, placed{thread_groups<2>{}}};
@@ -31,12 +31,12 @@ void train() {
 }
 
 // case: placed_device_missing
-// error: missing_device<.*device<2>.*because<.*the_strategy_has_no_such_device_give_placed_more_thread_groups_or_gpus>
+// error: missing_device<.*on_device<2>.*because<.*the_strategy_has_no_such_device_give_placed_more_thread_groups_or_gpus>
 // whole program
 #include <strata/distribute/placed.hpp>
 #include <strata/strata.hpp>
 
-using net = sequential<input<28, 28, 1>, flatten, on<device<2>, dense<64, relu>>, on<device<1>, dense<10, softmax>>>;
+using net = sequential<input<28, 28, 1>, flatten, on_device<2, dense<64, relu>>, on_device<1, dense<10, softmax>>>;
 void train() {
 #ifdef TWIN
   trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, placed{thread_groups<3>{}}};
@@ -65,15 +65,15 @@ void check() {
 }
 
 // case: placed_on_one_device
-// error: missing_device<.*device<1>.*because<.*the_strategy_has_one_device_use_placed_or_leave_out_on>
+// error: missing_device<.*on_device<1>.*because<.*the_strategy_has_one_device_use_placed_or_leave_out_on_device>
 // whole program
 #include <strata/distribute/placed.hpp>
 #include <strata/strata.hpp>
 
 #ifdef TWIN
-using net = sequential<input<28, 28, 1>, flatten, on<device<0>, dense<10, softmax>>>;
+using net = sequential<input<28, 28, 1>, flatten, on_device<0, dense<10, softmax>>>;
 #else
-using net = sequential<input<28, 28, 1>, flatten, on<device<1>, dense<10, softmax>>>;
+using net = sequential<input<28, 28, 1>, flatten, on_device<1, dense<10, softmax>>>;
 #endif
 void train() {
   trainer model{net{}, adam{}, sparse_categorical_crossentropy{}};

@@ -2,13 +2,13 @@
 // needs: emulated_cuda
 
 // case: placed_on_one_gpu
-// error: missing_device<.*device<1>.*because<.*the_strategy_has_no_such_device_give_placed_more_thread_groups_or_gpus>
+// error: missing_device<.*on_device<1>.*because<.*the_strategy_has_no_such_device_give_placed_more_thread_groups_or_gpus>
 // whole program
 #include <strata/cuda/places.hpp>
 #include <strata/strata.hpp>
 
 using namespace strata;
-using net = sequential<input<28, 28, 1>, flatten, dense<64, relu>, on<device<1>, dense<10, softmax>>>;
+using net = sequential<input<28, 28, 1>, flatten, dense<64, relu>, on_device<1, dense<10, softmax>>>;
 void train() {
 #ifdef TWIN
   trainer model{net{}, adam{}, sparse_categorical_crossentropy{}, placed{gpu(0), gpu(1)}};

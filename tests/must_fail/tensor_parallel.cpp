@@ -1,6 +1,7 @@
 // tensor_parallel.
 
 using namespace strata;
+using namespace strata::core;
 
 // case: process_memory_of_tensor_parallel
 // error: wrong_argument<.*tensor_ranks<1, 2, .*because<.*process_memory_is_known_of_zero_and_of_strategies_over_processes_such_as_multi_worker_pipeline>

@@ -1,6 +1,7 @@
 // Callbacks of a trainer.
 
 using namespace strata;
+using namespace strata::core;
 
 // case: trainer_callback_adds_number
 // error: wrong_argument<.*measure.*because<.*the_member_adds_of_a_callback_is_public_and_a_text_or_a_range_of_texts>

@@ -7,6 +7,7 @@
 #include <strata/xla/xla.hpp>
 
 using namespace strata;
+using namespace strata::core;
 
 /// It has no functions of one element, which could be traced.
 struct twice {

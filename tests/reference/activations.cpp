@@ -5,6 +5,7 @@
 #include "layer_check.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using strata::test::check_layer;
 
 static strata::test::recording recorded("activations");

@@ -8,6 +8,7 @@
 #include "recorded.hpp"
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 
@@ -18,8 +19,8 @@ struct epoch_as_weights final : fitted_model {
   std::vector<named_array> weights() override { return {{"epoch", {}, std::as_writable_bytes(std::span(&epoch, 1))}}; }
   std::size_t element_size() const override { return sizeof(float); }
   void weights_changed() override {}
-  any_process_group& group() override { throw error("only what is printed asks for it"); }
-  model_view view() override { throw error("only what saves asks for it"); }
+  any_process_group& group() override { throw strata_error("only what is printed asks for it"); }
+  model_view view() override { throw strata_error("only what saves asks for it"); }
   void observe(kernel_observer&) override {}
   void keep_gradients(bool) override {}
   std::vector<named_array> gradients() override { return {}; }

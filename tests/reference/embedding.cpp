@@ -6,6 +6,7 @@
 #include "some_optimizer.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {

@@ -10,6 +10,7 @@
 #include "formula.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -43,7 +44,7 @@ TEST_CASE("fit takes the recorded steps") {
   const auto source =
       data::from_tensor_slices(data::array<float, shape{784}>(steps), std::vector(labels.begin() + batch, labels.end()));
   keep_losses kept;
-  const history past = model.fit(source | data::batch<batch>, kept, verbosity::off);
+  const training_history past = model.fit(source | data::batch<batch>, kept, verbosity::off);
   const std::vector<double> expected = recorded.tensor("adam/losses");
   compare<double>("adam/losses", kept.losses, expected, 1e-5);
 

@@ -10,6 +10,7 @@
 #include "recorded.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::data;
 
 static test::recording recorded("images");

@@ -10,6 +10,7 @@
 #include "recorded.hpp"
 
 namespace strata::test {
+using namespace core;
 
 /// A kernel with its type erased, so that everything below is compiled once for each precision.
 template <class T>

@@ -25,9 +25,9 @@ TEST_CASE("dilation") {
 }
 
 TEST_CASE("groups") {
-  check_layer<conv2d<6, 3, groups<2>>, shape{7, 6, 4}>(recorded, "conv2d_groups2");
-  check_layer<conv2d<6, 3, groups<2>, stride<2>, same_padding>, shape{7, 8, 4}>(recorded, "conv2d_groups2_stride2_same");
-  check_layer<conv2d<5, 3, groups<5>, same_padding>, shape{6, 7, 5}>(recorded, "conv2d_depthwise");
+  check_layer<conv2d<6, 3, channel_groups<2>>, shape{7, 6, 4}>(recorded, "conv2d_groups2");
+  check_layer<conv2d<6, 3, channel_groups<2>, stride<2>, same_padding>, shape{7, 8, 4}>(recorded, "conv2d_groups2_stride2_same");
+  check_layer<conv2d<5, 3, channel_groups<5>, same_padding>, shape{6, 7, 5}>(recorded, "conv2d_depthwise");
 }
 
 TEST_CASE("no recorded tensor is forgotten") {

@@ -19,6 +19,7 @@
 #include "recorded.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 /// The losses of generate.py, then those of generate_losses.py.

@@ -18,6 +18,7 @@
 #include "recorded.hpp"
 
 using namespace strata;
+using namespace strata::core;
 
 static test::recording recorded("metrics");
 
@@ -136,7 +137,7 @@ void check_sums(const std::string& name, double tolerance = 1e-12) {
 }  // namespace
 
 TEST_CASE("counts of right and wrong, and their quotients") {
-  using quarter = threshold<0.375_r>;
+  using quarter = decision_threshold<0.375_r>;
   check_sums<true_positives<>>("true_positives");
   check_sums<false_positives<>>("false_positives");
   check_sums<true_negatives<>>("true_negatives");
@@ -146,12 +147,12 @@ TEST_CASE("counts of right and wrong, and their quotients") {
   check_sums<true_negatives<quarter>>("true_negatives_threshold");
   check_sums<false_negatives<quarter>>("false_negatives_threshold");
   check_sums<precision_score<>>("precision");
-  check_sums<precision_score<threshold<0.75_r>>>("precision_threshold");
+  check_sums<precision_score<decision_threshold<0.75_r>>>("precision_threshold");
   check_sums<precision_score<top_k<2>>>("precision_top_k");
   check_sums<precision_score<class_id<3>>>("precision_class_id");
   check_sums<precision_score<quarter, class_id<1>, top_k<2>>>("precision_all");
   check_sums<recall<>>("recall");
-  check_sums<recall<threshold<0.75_r>>>("recall_threshold");
+  check_sums<recall<decision_threshold<0.75_r>>>("recall_threshold");
   check_sums<recall<top_k<2>>>("recall_top_k");
   check_sums<recall<class_id<3>>>("recall_class_id");
   check_sums<recall<top_k<2>, quarter, class_id<1>>>("recall_all");
@@ -167,7 +168,7 @@ TEST_CASE("areas under curves") {
 
 TEST_CASE("F1 scores, the confusion matrix") {
   check_sums<f1_score<>>("f1_score");
-  check_sums<f1_score<threshold<0.5_r>, macro_average>>("f1_score_threshold");
+  check_sums<f1_score<decision_threshold<0.5_r>, macro_average>>("f1_score_threshold");
   check_sums<f1_score<micro_average>>("f1_score_micro");
   check_sums<f1_score<macro_average>>("f1_score_macro");
   check_sums<f1_score<weighted_average>>("f1_score_weighted");
@@ -177,7 +178,7 @@ TEST_CASE("F1 scores, the confusion matrix") {
 TEST_CASE("predictions that are nan or infinite, and rows of one number") {
   check_sums<true_positives<>>("hostile_true_positives");
   check_sums<false_positives<>>("hostile_false_positives");
-  check_sums<true_negatives<threshold<0.375_r>>>("hostile_true_negatives");
+  check_sums<true_negatives<decision_threshold<0.375_r>>>("hostile_true_negatives");
   check_sums<precision_score<top_k<2>>>("hostile_precision_top_k");
   check_sums<recall<top_k<3>>>("hostile_recall_top_k");
   check_sums<auc<>>("hostile_auc");

@@ -9,6 +9,7 @@
 #include "some_optimizer.hpp"
 
 namespace strata::test {
+using namespace core;
 
 /// A metric that measures nothing, but stores the predictions that a training step makes on this thread.
 struct keep_predictions {

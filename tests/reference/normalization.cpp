@@ -4,6 +4,7 @@
 #include "layer_check.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {

@@ -9,6 +9,7 @@
 #include "some_optimizer.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 static recording recorded("optimizers");
@@ -28,7 +29,7 @@ struct given_gradients {
 }  // namespace
 
 template <class P, shape In>
-struct strata::kernel<reference, given_gradients, P, In> {
+struct strata::core::kernel<reference, given_gradients, P, In> {
   using T = typename P::value_type;
   static void forward(const operands<T>& o) { std::fill_n(o.y, o.count, T{}); }
   static void backward(const operands<T>& o) {

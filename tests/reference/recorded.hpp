@@ -15,6 +15,7 @@
 #include "unit/larger.hpp"
 
 namespace strata::test {
+using namespace core;
 
 /// A recorded file. It records which tensors were read, so that a test can check that it omitted none.
 class recording {

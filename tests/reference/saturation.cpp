@@ -6,6 +6,7 @@
 #include "unit/gradient_check.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {

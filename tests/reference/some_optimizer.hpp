@@ -16,6 +16,7 @@
 #include "unit/gradient_check.hpp"
 
 namespace strata::test {
+using namespace core;
 
 struct some_optimizer {
   static constexpr auto name = "some_optimizer";

@@ -4,6 +4,7 @@
 #include "recorded.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -44,7 +45,7 @@ void check(const std::string& name, Last, Loss, bool by_class) {
     return model.fit(x, y, epochs(2), batch_size(8), shuffle(false), validation(x, y, weights), sample_weight(weights),
                      verbosity::off);
   };
-  history past;
+  training_history past;
   if constexpr (Loss::labels == label_kind::sparse)
     past = fitted(r.integers(name + "/y"));
   else

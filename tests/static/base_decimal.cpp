@@ -1,6 +1,7 @@
 // Decimal literals as template arguments.
 #include <strata/base/decimal.hpp>
 using namespace strata;
+using namespace strata::core;
 
 static_assert(decimal{}.value() == 0 && decimal{3}.value() == 3 && decimal{-2, 3}.value() == -2000);
 static_assert((0.5_r).value() == 0.5 && (1e-4_r).value() == 1e-4 && (1E+3_r).value() == 1000 && (2.5e-1_r).value() == 0.25);

@@ -1,6 +1,7 @@
 // Type lists: joining, elements, filtering.
 #include <strata/base/meta.hpp>
 using namespace strata;
+using namespace strata::core;
 
 template <int>
 struct item;

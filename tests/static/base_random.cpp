@@ -1,6 +1,7 @@
 // Philox4x32-10 against the known answers of Random123 (kat_vectors); what depends on it.
 #include <strata/base/random.hpp>
 using namespace strata;
+using namespace strata::core;
 
 static_assert(philox{0}(0, 0) == philox::block{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
 static_assert(philox{~0ull}(~0ull, ~0ull) == philox::block{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});

@@ -2,6 +2,7 @@
 #include <strata/base/shape.hpp>
 #include <type_traits>
 using namespace strata;
+using namespace strata::core;
 
 static_assert(shape{}.rank() == 0 && shape{}.size() == 1);
 static_assert(shape{10}.rank() == 1 && shape{10}.last() == 10);

@@ -8,6 +8,7 @@
 #include <strata/resolvers/tf_config.hpp>
 #include <strata/resolvers/torchrun.hpp>
 using namespace strata;
+using namespace strata::core;
 
 static_assert(cluster_resolver<tf_config> && cluster_resolver<torchrun> && cluster_resolver<mpirun> && cluster_resolver<slurm>);
 static_assert(cluster_resolver<any_cluster> && cluster_resolver<kubernetes> && cluster_resolver<explicit_cluster>);

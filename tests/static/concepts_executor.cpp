@@ -8,6 +8,7 @@
 #include <utility>
 
 using namespace strata;
+using namespace strata::core;
 
 using P = program<sequential<input<8>, dense<10, softmax>>, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
 

@@ -1,6 +1,7 @@
 // One loss that is complete, and one for each member that may be missing.
 #include <strata/concepts/loss.hpp>
 using namespace strata;
+using namespace strata::core;
 
 struct complete {
   static constexpr auto name = "complete";

@@ -1,6 +1,7 @@
 // Metrics that are complete, and one for each member that may be missing.
 #include <strata/concepts/metric.hpp>
 using namespace strata;
+using namespace strata::core;
 
 struct of_classes {
   static constexpr auto name = "of_classes";

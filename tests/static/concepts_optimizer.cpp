@@ -1,6 +1,7 @@
 // One optimizer and one rule that are complete, and one for each member that may be missing.
 #include <strata/concepts/optimizer.hpp>
 using namespace strata;
+using namespace strata::core;
 
 struct complete_rule {
   static constexpr int slots = 1;

@@ -25,6 +25,7 @@
 
 namespace {
 using namespace strata;
+using namespace strata::core;
 struct image : input<2, 3> {};
 struct number : input<1> {};
 struct kind {};

@@ -31,6 +31,7 @@
 
 namespace {
 using namespace strata;
+using namespace strata::core;
 using ints = decltype(data::range(3));
 using shuffled = decltype(std::declval<ints>() | data::shuffle(3));
 inline constexpr auto vector_of = [](std::int64_t i) { return std::vector{i}; };

@@ -5,6 +5,7 @@
 #include <string_view>
 
 namespace strata::test {
+using namespace core;
 
 template <layer Layer>
 constexpr expected_shape output_of(shape in) {

@@ -3,6 +3,7 @@
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/max_pool2d.hpp>
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 static_assert(called<conv2d<8, 3>>("conv2d", "Conv2D"));
@@ -23,7 +24,7 @@ static_assert(gives<conv2d<8, 3, same_padding, stride<2>>>({28, 27, 1}, {14, 14,
 static_assert(gives<conv2d<8, 7, same_padding, dilation<3>>>({5, 4, 1}, {5, 4, 8}));
 static_assert(gives<conv2d<8, 3, same_padding, stride<3>>>({1, 7, 1}, {1, 3, 8}));
 static_assert(gives<conv2d<8, 3, same_padding, valid_padding>>({28, 28, 1}, {26, 26, 8}));  // the last one counts
-static_assert(gives<conv2d<8, 3, groups<4>>>({28, 28, 4}, {26, 26, 8}));
+static_assert(gives<conv2d<8, 3, channel_groups<4>>>({28, 28, 4}, {26, 26, 8}));
 
 // Zeros before the first element; the odd one goes to the end.
 static_assert(window_axis{5, 3, 1, 1, true}.padding() == 1 && window_axis{5, 2, 1, 1, true}.padding() == 0);
@@ -52,17 +53,17 @@ static_assert(refuses<conv2d<8, -3>>({28, 28, 1}, reasons::conv2d_needs_positive
 static_assert(refuses<conv2d<8, 3, stride<0>>>({28, 28, 1}, reasons::conv2d_needs_positive_settings));
 static_assert(refuses<conv2d<8, 3, stride<1, -1>>>({28, 28, 1}, reasons::conv2d_needs_positive_settings));
 static_assert(refuses<conv2d<8, 3, dilation<0>>>({28, 28, 1}, reasons::conv2d_needs_positive_settings));
-static_assert(refuses<conv2d<8, 3, groups<0>>>({28, 28, 1}, reasons::conv2d_needs_positive_settings));
+static_assert(refuses<conv2d<8, 3, channel_groups<0>>>({28, 28, 1}, reasons::conv2d_needs_positive_settings));
 static_assert(refuses<conv2d<8, 3, kernel_size<3, 0>>>({28, 28, 1}, reasons::conv2d_needs_positive_settings));
-static_assert(refuses<conv2d<8, 3, groups<3>>>({28, 28, 4}, reasons::conv2d_groups_must_divide_channels_and_filters));
-static_assert(refuses<conv2d<9, 3, groups<4>>>({28, 28, 4}, reasons::conv2d_groups_must_divide_channels_and_filters));
+static_assert(refuses<conv2d<8, 3, channel_groups<3>>>({28, 28, 4}, reasons::conv2d_groups_must_divide_channels_and_filters));
+static_assert(refuses<conv2d<9, 3, channel_groups<4>>>({28, 28, 4}, reasons::conv2d_groups_must_divide_channels_and_filters));
 static_assert(refuses<conv2d<8, 3, stride<2>, dilation<2>>>({28, 28, 1}, reasons::conv2d_takes_stride_or_dilation_not_both));
 
 // Parameters.
 static_assert(parameter_count<conv2d<8, 3>>({28, 28, 4}) == 2 && parameter_count<conv2d<8, 3, no_bias>>({28, 28, 4}) == 1);
 static_assert(is(parameter_of<conv2d<8, 3>>({28, 28, 4}, 0), "kernel", {3, 3, 4, 8}, "glorot_uniform"));
 static_assert(is(parameter_of<conv2d<8, 3>>({28, 28, 4}, 1), "bias", {8}, "zeros"));
-static_assert(is(parameter_of<conv2d<8, 3, groups<4>, kernel_size<2, 5>>>({28, 28, 4}, 0), "kernel", {2, 5, 1, 8},
+static_assert(is(parameter_of<conv2d<8, 3, channel_groups<4>, kernel_size<2, 5>>>({28, 28, 4}, 0), "kernel", {2, 5, 1, 8},
                  "glorot_uniform"));
 static_assert(is(parameter_of<conv2d<8, 3, kernel_initializer<ones>>>({28, 28, 4}, 0), "kernel", {3, 3, 4, 8}, "ones"));
 static_assert(is(parameter_of<conv2d<8, 3, kernel_initializer<ones>>>({28, 28, 4}, 1), "bias", {8}, "zeros"));

@@ -2,6 +2,7 @@
 #include "layer_shapes.hpp"
 #include <strata/layers/conv2d_transpose.hpp>
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 static_assert(called<conv2d_transpose<8, 3>>("conv2d_transpose", "Conv2DTranspose"));
@@ -31,5 +32,5 @@ static_assert(refuses<conv2d_transpose<0, 3>>({7, 5, 4}, reasons::conv2d_transpo
 static_assert(refuses<conv2d_transpose<8, 3, stride<0>>>({7, 5, 4}, reasons::conv2d_transpose_needs_positive_settings));
 static_assert(refuses<conv2d_transpose<8, 3, stride<2>, dilation<2>>>(
     {7, 5, 4}, reasons::conv2d_transpose_takes_stride_or_dilation_not_both));
-static_assert(misused<conv2d_transpose<8, 3, groups<2>>>(0, reasons::the_layer_does_not_know_this_option));
+static_assert(misused<conv2d_transpose<8, 3, channel_groups<2>>>(0, reasons::the_layer_does_not_know_this_option));
 static_assert(misused<conv2d_transpose<8, 3, relu, relu>>(1, reasons::a_layer_takes_one_activation));

@@ -4,6 +4,7 @@
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/dense.hpp>
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 static_assert(called<dense<10>>("dense", "Dense"));

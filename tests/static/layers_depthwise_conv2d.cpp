@@ -5,6 +5,7 @@
 #include <strata/layers/separable_conv2d.hpp>
 #include <string_view>
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 static_assert(called<depthwise_conv2d<3>>("depthwise_conv2d", "DepthwiseConv2D"));
@@ -47,6 +48,6 @@ static_assert(refuses<depthwise_conv2d<0>>({28, 28, 1}, reasons::depthwise_conv2
 static_assert(refuses<depthwise_conv2d<3, depth_multiplier<0>>>({28, 28, 1}, reasons::depthwise_conv2d_needs_positive_settings));
 static_assert(refuses<depthwise_conv2d<3, stride<2>, dilation<2>>>({28, 28, 1},
                                                                    reasons::conv2d_takes_stride_or_dilation_not_both));
-static_assert(depthwise_conv2d<3, groups<2>>::misused_option == 0);
+static_assert(depthwise_conv2d<3, channel_groups<2>>::misused_option == 0);
 static_assert(depthwise_conv2d<3, kernel_initializer<he_normal>>::misused_option == 0);
 static_assert(separable_conv2d<8, 3, pointwise_initializer<he_normal>, pointwise_regularizer<l2<>>>::misused_option == -1);

@@ -17,6 +17,7 @@
 #include <strata/layers/zero_padding2d.hpp>
 #include <strata/network/sequential.hpp>
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 template <class... A>

@@ -2,6 +2,7 @@
 #include "layer_shapes.hpp"
 #include <strata/strata.hpp>
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 static_assert(called<embedding<10, 4>>("embedding", "Embedding"));

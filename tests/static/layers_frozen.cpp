@@ -3,6 +3,7 @@
 #include <string_view>
 #include <type_traits>
 using namespace strata;
+using namespace strata::core;
 
 using head = dense<3, softmax>;
 template <class... Items>

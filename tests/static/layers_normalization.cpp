@@ -5,6 +5,7 @@
 #include <strata/layers/layer_norm.hpp>
 #include <strata/layers/normalization.hpp>
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 static_assert(called<batch_norm<>>("batch_normalization", "BatchNormalization"));

@@ -3,6 +3,7 @@
 #include <strata/layers/activations.hpp>
 #include <strata/layers/up_sampling2d.hpp>
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 static_assert(called<up_sampling2d<2>>("up_sampling2d", "UpSampling2D"));

@@ -7,6 +7,7 @@
 #include <strata/network/network_of_rank.hpp>
 
 using namespace strata;
+using namespace strata::core;
 
 using net = sequential<input<28, 28, 1>, flatten, dense<32, relu>, dense<24, relu>, dense<10, softmax>>;
 using rules = layout_map<rule<"dense", by_columns>, rule<"dense_1", by_rows>, rule<"dense_*", by_columns>>;

@@ -19,6 +19,7 @@
 #include <strata/losses/poisson.hpp>
 #include <strata/losses/sparse_categorical_crossentropy.hpp>
 using namespace strata;
+using namespace strata::core;
 
 // Without options there are no angle brackets.
 static_assert(std::same_as<decltype(sparse_categorical_crossentropy{}), sparse_categorical_crossentropy<>>);

@@ -10,6 +10,7 @@
 #include <strata/metrics/root_mean_squared_error.hpp>
 #include <strata/metrics/top_k_categorical_accuracy.hpp>
 using namespace strata;
+using namespace strata::core;
 
 template <class M, bool Sparse, bool Dense>
 concept metric_for = metric<M> && measures<M, label_kind::sparse> == Sparse && measures<M, label_kind::dense> == Dense;
@@ -38,7 +39,7 @@ static_assert(binary_accuracy<>::measure(prediction, truth) == 2. / 3);
 
 // Keras' defaults, and options in any order.
 static_assert(auc<>::settings.num_thresholds == 200 && !auc<>::settings.pr && recall<>::settings.threshold.value() == 0.5);
-static_assert(precision_score<top_k<3>, threshold<0.7_r>>::settings.top_k == 3);
+static_assert(precision_score<top_k<3>, decision_threshold<0.7_r>>::settings.top_k == 3);
 static_assert(f1_score<>::average == averaging::none && f1_score<weighted_average>::average == averaging::weighted);
 
 // The number of sums for three predictions.
@@ -56,7 +57,7 @@ constexpr std::array<double, N> sums_of(auto of) {
 }
 static_assert(sums_of<confusion_matrix<>, 9>(2) == std::array{0., 0., 0., 0., 0., 0., 0., 1., 0.});
 static_assert(sums_of<confusion_matrix<>, 9>(truth) == sums_of<confusion_matrix<>, 9>(2));
-static_assert(sums_of<precision_score<threshold<0.3_r>>, 2>(2) == std::array{1., 2.});
+static_assert(sums_of<precision_score<decision_threshold<0.3_r>>, 2>(2) == std::array{1., 2.});
 static_assert(sums_of<recall<top_k<1>>, 2>(truth) == std::array{0., 1.});  // of equal ones, the first
 static_assert(recall<>::result(std::array{0., 0.}) == 0 && recall<>::result(std::array{1., 4.}) == 0.25);
 static_assert(f1_score<macro_average>::result(std::array{1., 0., 0., 0., 1., 1.}) == 0.5);

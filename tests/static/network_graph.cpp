@@ -10,6 +10,7 @@
 #include <strata/network/layout.hpp>
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 struct image : input<12, 12, 1> {};

@@ -14,6 +14,7 @@
 #include <strata/optimizers/sgd.hpp>
 #include <tools/reduced.hpp>
 using namespace strata;
+using namespace strata::core;
 
 template <class O>
 concept aggregate_optimizer = optimizer<O> && std::is_aggregate_v<O>;

@@ -2,6 +2,7 @@
 #include <strata/program/place_buffers.hpp>
 #include <strata/strata.hpp>
 using namespace strata;
+using namespace strata::core;
 
 // Each parameter begins at an aligned address, and ends before the next one begins.
 using net = sequential<input<5, 5, 3>, conv2d<7, 3, relu>, batch_norm<>, flatten, dense<3>>;

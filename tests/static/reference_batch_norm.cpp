@@ -1,6 +1,7 @@
 // The sums that batch normalization collects, and its moving statistics, worked out by hand.
 #include "run_kernel.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 using op = operation_of<batch_norm<momentum<0.75_r>>>;

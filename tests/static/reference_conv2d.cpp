@@ -44,7 +44,7 @@ using mixing = run<operation_of<conv2d<2, 1>>, shape{1, 2, 2}>;
 static_assert(mixing::forward({{1, 2, 3, 4}}, {{1, 10, 100, 1000}, {0, 1}}) == std::array<double, 4>{201, 2011, 403, 4031});
 
 // Two groups: filters 0 and 1 see channels 0 and 1, filters 2 and 3 see channels 2 and 3. Kernel (1, 1, 2, 4).
-using grouped = run<operation_of<conv2d<4, 1, groups<2>, no_bias>>, shape{1, 1, 4}>;
+using grouped = run<operation_of<conv2d<4, 1, channel_groups<2>, no_bias>>, shape{1, 1, 4}>;
 static_assert(grouped::forward({{1, 2, 3, 4}}, {{1, 2, 3, 4, 10, 20, 30, 40}}) == std::array<double, 4>{21, 42, 129, 172});
 static_assert(grouped::dx({{1, 2, 3, 4}}, {1, 0, 0, 1}, {{1, 2, 3, 4, 10, 20, 30, 40}}) == std::array<double, 4>{1, 10, 4, 40});
 static_assert(grouped::dw<0>({{1, 2, 3, 4}}, {1, 0, 0, 1}, {{1, 2, 3, 4, 10, 20, 30, 40}}) ==

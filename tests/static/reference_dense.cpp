@@ -1,6 +1,7 @@
 // y = x W + b by hand.
 #include "run_kernel.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 using two_to_three = run<affine<dense_settings{3}>, shape{2}>;

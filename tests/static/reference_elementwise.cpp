@@ -7,6 +7,7 @@
 
 #include "run_kernel.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 static_assert(run<relu, shape{3}>::forward({{-1, 0, 2}}) == std::array<double, 3>{0, 0, 2});

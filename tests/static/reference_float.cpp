@@ -3,6 +3,7 @@
 
 #include "run_kernel.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 template <class Operation, shape... In>

@@ -6,6 +6,7 @@
 #include <strata/reference/reference.hpp>
 
 namespace strata::test {
+using namespace core;
 
 using rows = std::initializer_list<std::initializer_list<double>>;
 

@@ -5,6 +5,7 @@
 
 namespace {
 using namespace strata;
+using namespace strata::core;
 
 template <class Operations>
 constexpr bool all = false;
@@ -18,7 +19,7 @@ static_assert(emitted<activation<linear>, activation<relu>, activation<relu6>, a
                       activation<selu>, activation<gelu>, activation<gelu_approximate>, activation<silu>,
                       activation<hard_sigmoid>, activation<hard_silu>, activation<sigmoid>, activation<tanh_activation>,
                       activation<softplus>, activation<softsign>, activation<softmax>>);
-static_assert(emitted<dense<4>, dense<4, no_bias, relu>, conv2d<4, 3>, conv2d<4, 3, groups<2>, no_bias, gelu>,
+static_assert(emitted<dense<4>, dense<4, no_bias, relu>, conv2d<4, 3>, conv2d<4, 3, channel_groups<2>, no_bias, gelu>,
                       conv2d_transpose<4, 3>, depthwise_conv2d<3>, separable_conv2d<4, 3>, embedding<10, 4>, columns<1, 2>>);
 static_assert(emitted<max_pool2d<2>, average_pool2d<2>, global_average_pool1d, global_average_pool2d, global_max_pool1d,
                       global_max_pool2d, zero_padding2d<1>, up_sampling2d<2>, up_sampling2d<2, bilinear_interpolation>>);

@@ -41,6 +41,7 @@
 #include <vector>
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 
@@ -51,7 +52,7 @@ using residual_net =
     sequential<input<16, 16, 3>, conv2d<16, 3, same_padding, no_bias>, batch_norm<>, activation<relu>,
                residual<conv2d<16, 3, same_padding>, batch_norm<>, activation<relu>, conv2d<16, 3, same_padding>, batch_norm<>>,
                activation<relu>, conv2d<16, 3, dilation<3>, relu>, conv2d<16, 3, same_padding, relu>,  // 10x10
-               conv2d<32, 3, stride<2>, same_padding, groups<4>>, activation<relu>, average_pool2d<2>,
+               conv2d<32, 3, stride<2>, same_padding, channel_groups<4>>, activation<relu>, average_pool2d<2>,
                conv2d<16, 3, same_padding, relu>,  // 2x2
                conv2d<17, 1, relu>, global_average_pool2d, dense<10, softmax>>;
 // Its convolutions have Winograd's tiles of every size.

@@ -6,11 +6,11 @@
 /// The sum over arrays that hold the gradients of `samples` samples.
 template <class T>
 constexpr auto reduced(T* const* arrays, int count, long samples) {
-  return strata::whole_batch_reduction::reduce(strata::leaf_gradients<T, strata::host_device>{arrays, count, 0, count, count},
-                                               samples);
+  return strata::core::whole_batch_reduction::reduce(
+      strata::core::leaf_gradients<T, strata::core::host_device>{arrays, count, 0, count, count}, samples);
 }
 /// One element of such a sum.
 template <class T>
-constexpr strata::reduced_gradient<T> reduced(strata::local_gradient<T> sum, long samples) {
+constexpr strata::core::reduced_gradient<T> reduced(strata::core::local_gradient<T> sum, long samples) {
   return reduced<T>(nullptr, 1, samples).mean().of(sum.sum);
 }

@@ -11,6 +11,7 @@
 
 #include "error_of.hpp"
 using namespace strata;
+using namespace strata::core;
 using test::error_of;
 
 namespace {

@@ -23,6 +23,7 @@
 #include "free_endpoint.hpp"
 #include "scratch_folder.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace strata::control;
 using strata::test::contains;
 using strata::test::error_of;

@@ -1,5 +1,5 @@
 // A vector at a multiple of 64 bytes that allocates exactly the bytes of its elements, so that AddressSanitizer detects every
-// access beyond them (strata::arena rounds large sizes up to whole pages).
+// access beyond them (strata::core::arena rounds large sizes up to whole pages).
 #pragma once
 #include <cstddef>
 #include <new>

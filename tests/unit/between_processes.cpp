@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 using namespace strata;
+using namespace strata::core;
 using namespace std::chrono_literals;
 
 namespace {
@@ -82,7 +83,7 @@ TEST_CASE("machines are those whose processes share memory; sums have the bits o
     among(s.machines, {.timeout = 20s, .implementation = s.implementation}, [&](between_processes& c) {
       for (int r = 0; r < c.size(); ++r)
         if (c.machine_of(r) != s.names[std::size_t(r)])
-          throw error("process " + std::to_string(r) + " is on machine " + std::to_string(c.machine_of(r)));
+          throw strata_error("process " + std::to_string(r) + " is on machine " + std::to_string(c.machine_of(r)));
       thread_team team(1);
       tree_reduction<float, between_processes> sum;
       sum.prepare(c, buckets, count);
@@ -91,7 +92,7 @@ TEST_CASE("machines are those whose processes share memory; sums have the bits o
         sum.begin(c, at + own.begin, count);
         for (int l = own.size(); l > 0; --l)
           for (int group = 10; group >= 0; --group) sum.passed(c, group);
-        if (!std::equal(expected, expected + size, sum.finish(c, team))) throw error("wrong sum");
+        if (!std::equal(expected, expected + size, sum.finish(c, team))) throw strata_error("wrong sum");
       }
     });
   }
@@ -111,7 +112,7 @@ TEST_CASE("messages to other machines go on while a process waits for one of its
     } else {
       c.receive(large, 0, much, other);
       c.wait_received("much", c.begun());
-      if (large.data()[much - 1] != std::byte(5)) throw error("not all of it");
+      if (large.data()[much - 1] != std::byte(5)) throw strata_error("not all of it");
       c.send(small, 0, 8, neighbour);
     }
     c.wait("the end");

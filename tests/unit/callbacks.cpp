@@ -25,6 +25,7 @@
 #include "error_of.hpp"
 #include "scratch_folder.hpp"
 using namespace strata;
+using namespace strata::core;
 using strata::test::contains;
 using strata::test::error_of;
 using strata::test::scratch_folder;
@@ -71,7 +72,7 @@ TEST_CASE("a training stops early with the best weights; interrupted anywhere, i
   const scratch_folder folder("callbacks");
   const auto file = [&](const char* name) { return folder.path / name; };
   struct outcome {
-    history past;
+    training_history past;
     std::vector<float> weights;
     std::string csv;
     std::optional<int> stopped, best;
@@ -168,7 +169,7 @@ TEST_CASE("two callbacks that stop, or set the rate, do not undo each other") {
   early_stopping stops{.patience = 100};
   learning_rate_scheduler halves{[](int epoch, double rate) { return epoch == 0 ? rate : rate / 2; }};
   reduce_lr_on_plateau reduces{.monitor = "loss", .factor = 0.1, .patience = 1, .min_delta = 1e9};
-  const history past = model.fit(noise(), epochs(10), other_noise(), verbosity::off, third, stops, halves, reduces);
+  const training_history past = model.fit(noise(), epochs(10), other_noise(), verbosity::off, third, stops, halves, reduces);
   CHECK(past.size() == 3);
   const auto rates = past["learning_rate"];
   CHECK(rates[0] == doctest::Approx(0.05));
@@ -189,7 +190,7 @@ TEST_CASE("a loss that is nan is an error, or ends the training where that is as
     auto model = trainer{net{}, sgd{.learning_rate = 1e30}, sparse_categorical_crossentropy{}};
     long updates = 0;
     const lambda_callback counts{.on_batch_end = [&](training_state&) { ++updates; }};
-    const history past = model.fit(noise(), epochs(5), verbosity::off, counts, callbacks...);
+    const training_history past = model.fit(noise(), epochs(5), verbosity::off, counts, callbacks...);
     CHECK(past.size() == 1);
     CHECK(!std::isfinite(past["loss"][0]));
     return updates;
@@ -208,8 +209,8 @@ TEST_CASE("an epoch whose validation loss is nan is no improvement, whatever a m
   early_stopping stops{.monitor = "val_false_positives", .patience = 1};
   model_checkpoint best{folder / "best.safetensors", {.monitor = "val_false_positives", .save_best_only = true}};
   reduce_lr_on_plateau reduces{.monitor = "val_false_positives", .factor = 0.5, .patience = 1};
-  const history past = model.fit(noise(), epochs(5), validation(x, std::vector<int>{1, 2}), verbosity::line, stops, best, reduces,
-                                 csv_logger{folder / "log.csv"});
+  const training_history past = model.fit(noise(), epochs(5), validation(x, std::vector<int>{1, 2}), verbosity::line, stops, best,
+                                          reduces, csv_logger{folder / "log.csv"});
   std::clog.rdbuf(log), std::cout.rdbuf(out);
   CHECK(std::isnan(past["val_loss"][0]));
   CHECK(!std::isnan(past["val_false_positives"][0]));
@@ -254,8 +255,8 @@ TEST_CASE("metrics of one name are numbered wherever a name finds them") {
   CHECK(values["loss"] > 1);
   CHECK(values.array("confusion_matrix") == values.array("confusion_matrix_1"));
   early_stopping stops{.monitor = "val_recall_2"};
-  const history past = model.fit(noise(), epochs(2), validation(some_data(3) | data::batch<16>), verbosity::off, stops,
-                                 csv_logger{folder / "a.csv"});
+  const training_history past = model.fit(noise(), epochs(2), validation(some_data(3) | data::batch<16>), verbosity::off, stops,
+                                          csv_logger{folder / "a.csv"});
   CHECK(past["val_recall_2"] == std::vector<double>{1, 1});
   CHECK(past["recall_2"] == past["val_recall_2"]);
   CHECK(stops.best() == 1);

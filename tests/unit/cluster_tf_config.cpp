@@ -7,6 +7,7 @@
 #include "error_of.hpp"
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 

@@ -22,6 +22,7 @@
 #include "error_of.hpp"
 #include "free_endpoint.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace strata::control;
 using strata::test::contains;
 using strata::test::error_of;

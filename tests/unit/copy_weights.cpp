@@ -6,6 +6,7 @@
 #include <vector>
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 

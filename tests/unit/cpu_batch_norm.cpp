@@ -10,6 +10,7 @@
 #include "cpu_compare.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using cpu_compare::difference;
 using cpu_compare::number;
 

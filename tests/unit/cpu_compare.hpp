@@ -26,6 +26,7 @@ struct buffer {
 
 namespace cpu_compare {
 using namespace strata;
+using namespace strata::core;
 
 /// A number in (-1, 1) that float represents exactly.
 inline double number(std::uint64_t stream, int i) {

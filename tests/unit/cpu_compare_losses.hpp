@@ -10,6 +10,7 @@
 
 namespace compare_losses {
 using namespace strata;
+using namespace strata::core;
 using cpu_compare::difference;
 using cpu_compare::number;
 

@@ -8,6 +8,7 @@
 #include "cpu_compare.hpp"
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 

@@ -8,6 +8,7 @@
 #include "cpu_compare.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using cpu_compare::difference;
 using cpu_compare::number;
 
@@ -70,7 +71,8 @@ void check() {
   using S = affine<dense_settings{N}>;
   using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
   using kernel =
-      strata::kernel<cpu, std::conditional_t<strata::detail::takes_softmax<L>, fused<S, softmax, L>, fused<S, L>>, P, shape{K}>;
+      strata::core::kernel<cpu, std::conditional_t<strata::detail::takes_softmax<L>, fused<S, softmax, L>, fused<S, L>>, P,
+                           shape{K}>;
   const double tolerance = sizeof(T) == 4 ? 1e-5 : 1e-12;
   CAPTURE(N);
   CAPTURE(L::name);

@@ -6,6 +6,7 @@
 #include "cpu_compare.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::simd;
 
 namespace {
@@ -86,7 +87,7 @@ void check_pieces(int count, bool sparse = false) {
   CAPTURE(count);
   constexpr dense_settings S{N};
   using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
-  using kernel = strata::kernel<cpu, fused<affine<S>, relu>, P, shape{K}>;
+  using kernel = strata::core::kernel<cpu, fused<affine<S>, relu>, P, shape{K}>;
   constexpr int alignment = 64 / int(sizeof(T));
   const numbers<T> x(count * K, 1), w(K * N, 2), b(N, 3), dy(count * N, 4);
   if (sparse) {

@@ -7,6 +7,7 @@
 #include "cpu_compare.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using cpu_compare::number;
 
 namespace {

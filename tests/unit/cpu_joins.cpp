@@ -15,6 +15,7 @@
 #include "cpu_compare.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using cpu_compare::number;
 
 namespace {

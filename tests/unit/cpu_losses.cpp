@@ -14,6 +14,7 @@
 #include "cpu_compare_losses.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using compare_losses::check;
 
 TEST_CASE_TEMPLATE("means over elements", T, float, double) {

@@ -8,6 +8,7 @@
 
 namespace cpu_mixed {
 using namespace strata;
+using namespace strata::core;
 
 struct numbers {
   std::vector<double> x, dy;

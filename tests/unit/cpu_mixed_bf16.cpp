@@ -9,6 +9,7 @@
 #include <vector>
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::simd;
 
 namespace {

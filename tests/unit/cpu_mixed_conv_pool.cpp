@@ -7,6 +7,7 @@
 #include "cpu_mixed.hpp"
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 

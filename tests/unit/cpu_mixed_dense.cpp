@@ -8,6 +8,7 @@
 #include "cpu_mixed.hpp"
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 

@@ -6,6 +6,7 @@
 #include <strata/strata.hpp>
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 

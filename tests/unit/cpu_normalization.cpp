@@ -8,6 +8,7 @@
 #include "cpu_compare.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using cpu_compare::difference;
 using cpu_compare::number;
 

@@ -4,6 +4,7 @@
 #include "cpu_compare_losses.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using compare_losses::check;
 
 TEST_CASE_TEMPLATE("crossentropies of classes", T, float, double) {

@@ -18,6 +18,7 @@
 #include <thread>
 #include <vector>
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 using clock_type = std::chrono::steady_clock;

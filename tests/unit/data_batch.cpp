@@ -15,6 +15,7 @@
 #include <strata/data/views/take.hpp>
 #include <vector>
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 /// Sample i is (10 i, 10 i + 1), its label i + 100.
@@ -113,15 +114,15 @@ TEST_CASE("a size that is known at run time only makes the same batches") {
   check(some | data::batch<4> | data::repeat(2), some | data::batch(4) | data::repeat(2));
   check(some | data::batch<4> | data::prefetch(data::autotune), some | data::batch(4) | data::prefetch(data::autotune));
   check(some | (data::skip(1) | data::batch<4>), some | (data::skip(1) | data::batch(4)));
-  CHECK_THROWS_WITH_AS(some | data::batch(0), "batch(0): a batch has at least one sample", error);
+  CHECK_THROWS_WITH_AS(some | data::batch(0), "batch(0): a batch has at least one sample", strata_error);
   CHECK_THROWS_WITH_AS(some | data::batch(11), "batch(11): a batch of 11 samples is larger than the data set, which has 10",
-                       error);
+                       strata_error);
 }
 
 TEST_CASE("a batch that is larger than the data set is refused, and so is an empty data set") {
   CHECK_THROWS_WITH_AS(counted(10) | data::batch<64>,
-                       "batch<64>: a batch of 64 samples is larger than the data set, which has 10", error);
-  CHECK_THROWS_WITH_AS(counted(10) | data::skip(10) | data::batch<64>, "batch<64>: the data set is empty", error);
+                       "batch<64>: a batch of 64 samples is larger than the data set, which has 10", strata_error);
+  CHECK_THROWS_WITH_AS(counted(10) | data::skip(10) | data::batch<64>, "batch<64>: the data set is empty", strata_error);
 }
 
 namespace {
@@ -136,7 +137,7 @@ static_assert(data::sample_view<endless_hope> && !data::detail::sized<endless_ho
 
 TEST_CASE("without a size, too few samples are noticed at the first batch") {
   auto view = endless_hope(counted(3)) | data::shuffle(10) | data::batch<4>;
-  CHECK_THROWS_WITH_AS(view.begin(), "batch<4>: a batch of 4 samples is larger than the data set, which has 3", error);
+  CHECK_THROWS_WITH_AS(view.begin(), "batch<4>: a batch of 4 samples is larger than the data set, which has 3", strata_error);
   CHECK(sizes(endless_hope(counted(3)) | data::take(9) | data::batch<2>) == std::vector{2, 1});
 }
 
@@ -171,23 +172,24 @@ TEST_CASE("check_finite names sample and place") {
   };
   CHECK(sizes(with(std::numeric_limits<float>::denorm_min()) | data::check_finite | data::batch<20>) == std::vector{20});
   CHECK_THROWS_WITH_AS(sizes(with(nan) | data::check_finite | data::shuffle(20) | data::batch<4>),
-                       "check_finite: value 2 of sample 7 is NaN", error);
+                       "check_finite: value 2 of sample 7 is NaN", strata_error);
   CHECK_THROWS_WITH_AS(sizes(with(-infinity) | data::check_finite | data::batch<20, double>),
-                       "check_finite: value 2 of sample 7 is infinite", error);
+                       "check_finite: value 2 of sample 7 is infinite", strata_error);
   CHECK_THROWS_WITH_AS(sizes(with(0) | data::scale(10) | data::check_finite | data::batch<20>),
-                       "check_finite: value 0 of sample 0 is infinite", error);
+                       "check_finite: value 0 of sample 0 is infinite", strata_error);
   CHECK((*(with(4) | data::check_finite | data::scale(0.5) | data::batch<20>).begin()).x()[3 * 7 + 2] == 2);
 
   const auto targets =
       data::from_tensor_slices(data::array<float, shape{}>({1, 2}), data::array<float, shape{2}>({1, 2, 3, nan}));
-  CHECK_THROWS_WITH_AS(sizes(targets | data::check_finite | data::batch<2>), "check_finite: target 1 of sample 1 is NaN", error);
+  CHECK_THROWS_WITH_AS(sizes(targets | data::check_finite | data::batch<2>), "check_finite: target 1 of sample 1 is NaN",
+                       strata_error);
 
   auto view = with(nan) | data::batch<20>;
   CHECK_THROWS_WITH_AS(data::check_finite(*view.begin(), view.sample_shape),
-                       "check_finite: value 2 of sample 7 of the batch is NaN", error);
+                       "check_finite: value 2 of sample 7 of the batch is NaN", strata_error);
   auto labelled = targets | data::batch<2>;
   CHECK_THROWS_WITH_AS(data::check_finite(*labelled.begin(), labelled.sample_shape, labelled.target_shape),
-                       "check_finite: target 1 of sample 1 of the batch is NaN", error);
+                       "check_finite: target 1 of sample 1 of the batch is NaN", strata_error);
   data::check_finite(*labelled.begin(), labelled.sample_shape);
 }
 

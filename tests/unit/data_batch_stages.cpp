@@ -27,6 +27,7 @@
 
 #include "error_of.hpp"
 using namespace strata;
+using namespace strata::core;
 using test::error_of;
 
 namespace {
@@ -124,7 +125,7 @@ TEST_CASE("take, skip and repeat of batches") {
   check(b | data::repeat(3) | data::skip(7), {all[1], all[2]});
   check(b | data::prefetch() | data::skip(1) | data::prefetch(), {all[1], all[2]});
   check(b | data::prefetch() | data::repeat(2) | data::take(4), {all[0], all[1], all[2], all[0]});
-  CHECK_THROWS_WITH_AS(b | data::repeat(0), "repeat: count is 0, it must be at least 1", error);
+  CHECK_THROWS_WITH_AS(b | data::repeat(0), "repeat: count is 0, it must be at least 1", strata_error);
 }
 
 TEST_CASE("epochs are those of the batches; repeat has several in one") {
@@ -274,7 +275,7 @@ TEST_CASE("errors of a map of batches name the batch") {
                  });
   CHECK(error_of([&] { labels(failing); }) == "map: batch 2: no six");
   CHECK_THROWS_WITH_AS(counted(9) | data::batch<2> | data::map([](auto&) {}, data::parallel(2)),
-                       "map: one thread changes a batch: put a parallel map before batch", error);
+                       "map: one thread changes a batch: put a parallel map before batch", strata_error);
 }
 
 TEST_CASE("apply is a call") {

@@ -84,7 +84,7 @@ TEST_CASE("in memory: a sample that cannot be made is tried again") {
                 return std::pair(std::array{x(0), x(0)}, std::array{x(0), x(0)});
               }) |
               data::cache | data::batch<1>;
-  CHECK_THROWS_WITH_AS(all(view), "map: sample 4: once", error);
+  CHECK_THROWS_WITH_AS(all(view), "map: sample 4: once", strata_error);
   CHECK(all(view).x.size() == 2 * n);
   CHECK(calls == n + 1);
 }
@@ -142,7 +142,7 @@ TEST_CASE("in a file: made once, mapped by later runs, complete or absent") {
 
   std::filesystem::remove(path);
   const auto fail = [](float x) -> float { return x < 20 ? x : throw std::runtime_error("disk on fire"); };
-  CHECK_THROWS_WITH_AS(stream() | data::map(fail) | data::cache(path), "map: sample 20: disk on fire", error);
+  CHECK_THROWS_WITH_AS(stream() | data::map(fail) | data::cache(path), "map: sample 20: disk on fire", strata_error);
   CHECK(std::filesystem::is_empty(folder.path));
 }
 
@@ -210,8 +210,8 @@ TEST_CASE("in a file: of another data set, or damaged") {
                        ("cache: " + path.string() + " holds '" + description + "', but the data set is '" + description +
                         " | take(5)': remove the file, or give each data set its own")
                            .c_str(),
-                       error);
-  CHECK_THROWS_AS(data::from_tensor_slices(std::vector<double>(40)) | data::cache(path), error);
+                       strata_error);
+  CHECK_THROWS_AS(data::from_tensor_slices(std::vector<double>(40)) | data::cache(path), strata_error);
   const auto whole = folder.read("a.cache");
   const auto complaint = [&](data::cache_options options = {}) {
     return folder.without_folder(error_of([&] { (void)(numbers | data::cache(path, options)); }));
@@ -248,7 +248,7 @@ TEST_CASE("in a file: of another data set, or damaged") {
   CHECK(complaint() == "cache: a.cache has another format, 'strata cache 2': remove the file, and it is written again");
   folder.write("a.cache", whole);
   CHECK(complaint() == "no error");
-  CHECK_THROWS_AS(numbers | data::cache(folder / "no" / "folder"), error);
+  CHECK_THROWS_AS(numbers | data::cache(folder / "no" / "folder"), strata_error);
 }
 
 TEST_CASE("in a file: samples that have changed since are refused, and the file stays as it is") {

@@ -16,6 +16,7 @@
 #include "error_of.hpp"
 #include "scratch_folder.hpp"
 using namespace strata;
+using namespace strata::core;
 using test::error_of;
 
 namespace {

@@ -20,6 +20,7 @@
 #include "data_values.hpp"
 #include "error_of.hpp"
 using namespace strata;
+using namespace strata::core;
 using test::error_of;
 using test::values;
 
@@ -114,5 +115,5 @@ TEST_CASE("errors say of which view a sample is") {
   CHECK(error_of([&] { values(stream(8, 9) | data::concatenate(data::range(7, 10)) | refuse); }) ==
         "map: sample 0 of the first view: no eight");
   CHECK_THROWS_WITH_AS(labelled({1}, {1}) | data::concatenate(labelled({2, 3}, {0, 5})) | data::one_hot<5>,
-                       "one_hot<5>: label 5 of sample 2 is not in 0 ... 4", error);
+                       "one_hot<5>: label 5 of sample 2 is not in 0 ... 4", strata_error);
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 std::uint32_t crc_of(std::vector<std::uint8_t> bytes) { return io::crc32c(std::as_bytes(std::span(bytes))); }

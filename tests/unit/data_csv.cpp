@@ -21,6 +21,7 @@
 #include "repetitions.hpp"
 #include "scratch_folder.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -514,7 +515,7 @@ TEST_CASE("a damaged file is read or refused, never more") {
     try {
       const auto all = data::csv<4>(path, {.label = "species", .missing = 0});
       read += all.x.size() == all.y.size();
-    } catch (const error& e) {
+    } catch (const strata_error& e) {
       CHECK(std::string(e.what()).find(path.string()) != std::string::npos);
       ++refused;
     }

@@ -40,7 +40,7 @@ auto make(const std::shared_ptr<plan>& p, int threads) {
     if (i % 8 == 0)
       for (int k = p->slow; k > 0; --k) std::this_thread::yield();
     if (p->fails_at == i) throw own_failure{i};
-    if (i >= p->damaged_from && i % 3 == 0) throw error("damaged");
+    if (i >= p->damaged_from && i % 3 == 0) throw strata_error("damaged");
     return std::pair(std::array{static_cast<float>(i), 1.f}, i);
   };
   const auto many = threads == 0 ? data::parallel(data::autotune) : data::parallel(threads);
@@ -66,7 +66,7 @@ bool read(auto& view, int most) {
     int n = 0;
     for (auto at = view.begin(); at != view.end() && n < most; ++at, ++n)
       for (int k = 0; k < (*at).count; ++k)
-        if ((*at).x()[2 * k] != static_cast<float>((*at).labels()[k])) throw error("a sample is not whole");
+        if ((*at).x()[2 * k] != static_cast<float>((*at).labels()[k])) throw strata_error("a sample is not whole");
     return true;
   } catch (const own_failure&) {
     return false;

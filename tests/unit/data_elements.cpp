@@ -22,6 +22,7 @@
 
 #include "data_values.hpp"
 using namespace strata;
+using namespace strata::core;
 using test::values;
 
 namespace {

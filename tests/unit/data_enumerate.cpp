@@ -18,6 +18,7 @@
 #include "data_values.hpp"
 #include "error_of.hpp"
 using namespace strata;
+using namespace strata::core;
 using test::error_of;
 using test::values;
 

@@ -18,6 +18,7 @@
 #include "repetitions.hpp"
 #include "tf_record_files.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {

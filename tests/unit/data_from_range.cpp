@@ -53,7 +53,7 @@ TEST_CASE("a random-access range is random access and sized; it is moved in") {
   CHECK(view.size() == 3);
   CHECK(all(view | data::batch<2>) == std::vector<float>{3, 1, 2});
   CHECK(sorted(all(view | data::shuffle(3) | data::batch<2>)) == std::vector<float>{1, 2, 3});
-  CHECK_THROWS_WITH_AS(data::from_range(std::vector<float>{}), "from_range: the data set is empty", error);
+  CHECK_THROWS_WITH_AS(data::from_range(std::vector<float>{}), "from_range: the data set is empty", strata_error);
 }
 
 TEST_CASE("a forward range is a stream that begins again in each epoch") {

@@ -55,7 +55,7 @@ TEST_CASE("an array is made of whole samples") {
   CHECK(a[2](0) == 5);
   CHECK(a.values().size() == 6);
   CHECK_THROWS_WITH_AS((data::array<float, shape{2, 2, 1}>(six)),
-                       "data::array: 6 values are not a whole number of samples of shape (2, 2, 1), 4 values each", error);
+                       "data::array: 6 values are not a whole number of samples of shape (2, 2, 1), 4 values each", strata_error);
 }
 
 TEST_CASE("an array owns a vector, shares it with its copies, and borrows a span") {
@@ -143,15 +143,16 @@ TEST_CASE("vectors, spans and ranges of numbers and arrays are samples, structs 
 }
 
 TEST_CASE("from_tensor_slices refuses what does not fit together") {
-  CHECK_THROWS_WITH_AS(data::from_tensor_slices(pairs()), "from_tensor_slices: the data set is empty", error);
+  CHECK_THROWS_WITH_AS(data::from_tensor_slices(pairs()), "from_tensor_slices: the data set is empty", strata_error);
   CHECK_THROWS_WITH_AS(data::from_tensor_slices(pairs(six), std::vector<int>{1, 2}),
-                       "from_tensor_slices: 3 samples, but 2 labels", error);
-  CHECK_THROWS_WITH_AS(data::from_tensor_slices(pairs(six), pairs({1, 2})), "from_tensor_slices: 3 samples, but 1 labels", error);
+                       "from_tensor_slices: 3 samples, but 2 labels", strata_error);
+  CHECK_THROWS_WITH_AS(data::from_tensor_slices(pairs(six), pairs({1, 2})), "from_tensor_slices: 3 samples, but 1 labels",
+                       strata_error);
   CHECK_THROWS_WITH_AS(data::from_tensor_slices(pairs(six), std::vector<long>{1, 1L << 40, 2}),
-                       "sparse labels: label 1099511627776 of sample 1 does not fit into 32 bits", error);
+                       "sparse labels: label 1099511627776 of sample 1 does not fit into 32 bits", strata_error);
   const data::array<float, shape{}> too_many(std::make_shared<const float>(), std::size_t{1} << 32);
   CHECK_THROWS_WITH_AS(data::from_tensor_slices(too_many),
-                       "from_tensor_slices: 4294967296 samples are more than a sample_index can represent", error);
+                       "from_tensor_slices: 4294967296 samples are more than a sample_index can represent", strata_error);
 }
 
 TEST_CASE("scale multiplies in the type of the batch, also twice") {
@@ -175,16 +176,16 @@ TEST_CASE("one_hot makes dense labels and refuses classes that do not exist") {
   const auto hot = sample(view | data::one_hot<4>, 1);
   CHECK(hot.target == std::vector<float>{0, 0, 0, 1});
   CHECK(hot.x == std::vector<float>{3, 4});
-  CHECK_THROWS_WITH_AS(view | data::one_hot<3>, "one_hot<3>: label 3 of sample 1 is not in 0 ... 2", error);
+  CHECK_THROWS_WITH_AS(view | data::one_hot<3>, "one_hot<3>: label 3 of sample 1 is not in 0 ... 2", strata_error);
   CHECK_THROWS_WITH_AS(data::from_tensor_slices(pairs(six), std::vector<int>{0, 0, -1}) | data::one_hot<3>,
-                       "one_hot<3>: label -1 of sample 2 is not in 0 ... 2", error);
+                       "one_hot<3>: label -1 of sample 2 is not in 0 ... 2", strata_error);
 }
 
 TEST_CASE("to_categorical") {
   const data::array<float, shape{3}> rows = data::to_categorical<3>(std::vector<std::uint8_t>{2, 0});
   CHECK(std::vector<float>(rows.values().begin(), rows.values().end()) == std::vector<float>{0, 0, 1, 1, 0, 0});
   CHECK_THROWS_WITH_AS(data::to_categorical<3>(std::vector<long>{0, 3}),
-                       "to_categorical<3>: label 3 of sample 1 is not in 0 ... 2", error);
+                       "to_categorical<3>: label 3 of sample 1 is not in 0 ... 2", strata_error);
 }
 
 TEST_CASE("stages compose before there is data") {

@@ -48,7 +48,7 @@ std::string complaint(const folder& f, const bytes& b, bool zip = false) {
   const fs::path path = zip ? zipped(f.path / "bad.gz", b) : raw(f.path / "bad", b);
   try {
     data::read_idx<std::uint8_t, shape{2, 3, 1}>(path);
-  } catch (const error& e) {
+  } catch (const strata_error& e) {
     const std::string text = e.what(), start = (f.path / "").string();
     REQUIRE(text.starts_with(start));
     return text.substr(start.size());

@@ -39,7 +39,7 @@ struct decode {
 
   auto operator()(int i) const {
     if (i % 3 == 0) std::this_thread::yield();
-    if (damaged(i)) throw error("number " + std::to_string(i) + " is damaged");
+    if (damaged(i)) throw strata_error("number " + std::to_string(i) + " is damaged");
     return std::pair(std::array{static_cast<float>(i), static_cast<float>(-i)}, i);
   }
 };
@@ -159,13 +159,14 @@ TEST_CASE("only errors of the stages before it are ignored, and only strata's") 
   CHECK(errors->samples() == 0);
 
   auto both = numbers(50) | data::map(decode{damaged}, data::parallel(2)) | data::ignore_errors(errors) |
-              data::map([](auto x, int y) { return y == 20 ? throw error("twenty") : std::pair(x, y); }) | data::batch<8>;
+              data::map([](auto x, int y) { return y == 20 ? throw strata_error("twenty") : std::pair(x, y); }) | data::batch<8>;
   CHECK(error_of([&] { labels(both); }) == "map: sample 20: twenty");
   CHECK(errors->samples() == 3);  // 3, 10, 17: those before it
 
   // Elements, each with a report of its own.
   const auto first = make_report(), second = make_report();
-  auto twice = numbers(50) | data::map([](int i) { return i % 10 == 1 ? throw error("ends with 1") : std::to_string(i); }) |
+  auto twice = numbers(50) |
+               data::map([](int i) { return i % 10 == 1 ? throw strata_error("ends with 1") : std::to_string(i); }) |
                data::ignore_errors(first) |
                data::map([](const std::string& text) { return decode{kinds_of_damage[1]}(std::stoi(text)); }) |
                data::ignore_errors(second) | data::batch<8>;

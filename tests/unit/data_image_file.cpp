@@ -320,7 +320,7 @@ TEST_CASE("bytes that anybody may have changed: an image or an error, and not a 
       data::decode_image(file, c, image, "changed");
       ++images;
       unexpected += image.values.size() != std::size_t(image.height) * std::size_t(image.width) * std::size_t(c);
-    } catch (const error& e) {
+    } catch (const strata_error& e) {
       ++errors;
       unexpected += !std::string(e.what()).starts_with("changed: ");
     }

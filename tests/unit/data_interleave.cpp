@@ -30,6 +30,7 @@
 #include "data_values.hpp"
 #include "error_of.hpp"
 using namespace strata;
+using namespace strata::core;
 using test::error_of;
 using test::values;
 
@@ -226,7 +227,7 @@ TEST_CASE("errors of f, of its range and of the view before it arrive in their t
 
 TEST_CASE("what ignore_errors leaves out has no range, and leaves none of one") {
   const auto odd_only = data::map([](std::int64_t i) {
-    if (i % 2 == 0) throw error("even");
+    if (i % 2 == 0) throw strata_error("even");
     return i;
   });
   const auto inner = [odd_only](std::int64_t i) { return data::range(10 * i, 10 * i + 4) | odd_only | data::ignore_errors; };
@@ -250,8 +251,8 @@ TEST_CASE("after an error the next epoch is whole") {
     for (const auto& b : view) n += b.count;
     return n;
   };
-  CHECK_THROWS_WITH_AS(read(), "interleave: sample 1: not yet", error);
-  CHECK_THROWS_WITH_AS(read(), "interleave: sample 1: not yet", error);
+  CHECK_THROWS_WITH_AS(read(), "interleave: sample 1: not yet", strata_error);
+  CHECK_THROWS_WITH_AS(read(), "interleave: sample 1: not yet", strata_error);
   CHECK(read() == 120);
 }
 
@@ -289,7 +290,7 @@ TEST_CASE("left, begun again, copied, moved and destroyed at any moment") {
 TEST_CASE("options that make no sense are refused") {
   const auto f = hundreds({1});
   CHECK_THROWS_WITH_AS(data::range(1) | data::interleave(f, {.cycle_length = 0}),
-                       "interleave: cycle_length is 0, it must be at least 1", error);
+                       "interleave: cycle_length is 0, it must be at least 1", strata_error);
   CHECK_THROWS_WITH_AS(data::range(1) | data::interleave(f, {.block_length = -1}, data::parallel(2)),
-                       "interleave: block_length is -1, it must be at least 1", error);
+                       "interleave: block_length is -1, it must be at least 1", strata_error);
 }

@@ -96,7 +96,7 @@ TEST_CASE("scale and one_hot work on what map returns") {
   CHECK(s.x == std::vector<float>{0, .5, 1, 1.5, 2, 2.5, 3, 3.5});
   CHECK(s.targets == std::vector<float>{1, 0, 0, 1, 1, 0, 0, 1});
   auto three = counted(4) | data::map([](auto x, int y) { return std::pair(x, y); }) | data::one_hot<3> | data::batch<4>;
-  CHECK_THROWS_WITH_AS(three.begin(), "one_hot<3>: label 3 of sample 3 is not in 0 ... 2", error);
+  CHECK_THROWS_WITH_AS(three.begin(), "one_hot<3>: label 3 of sample 3 is not in 0 ... 2", strata_error);
 }
 
 TEST_CASE("targets keep their fractions beside x of integers") {
@@ -137,7 +137,7 @@ TEST_CASE("filter keeps what the function likes, in any epoch, and has no size")
   auto large = counted(9) | data::filter([](data::sample<pair_of, int> s) { return s.x(0) > 13; });
   CHECK(all(large | data::batch<1>).labels == std::vector{7, 8});
   auto none = counted(9) | data::filter([](pair_of, int) { return false; }) | data::batch<1>;
-  CHECK_THROWS_WITH_AS(none.begin(), "batch<1>: the data set is empty", error);
+  CHECK_THROWS_WITH_AS(none.begin(), "batch<1>: the data set is empty", strata_error);
   auto words = data::from_range(std::vector<std::string>{"a", "to", "the"}) |
                data::filter([](const std::string& word) { return word.size() != 2; }) |
                data::map([](const std::string& word) { return float(word.size()); });
@@ -152,14 +152,14 @@ TEST_CASE("what a function of the user throws names the sample") {
     };
   };
   auto view = counted(9) | data::shuffle(9) | data::map(fail_at(4)) | data::batch<9>;
-  CHECK_THROWS_WITH_AS(view.begin(), "map: sample 4: bad weather", error);
+  CHECK_THROWS_WITH_AS(view.begin(), "map: sample 4: bad weather", strata_error);
   auto filtered = counted(9) | data::filter([](pair_of, int y) -> bool { throw std::logic_error("no " + std::to_string(y)); });
-  CHECK_THROWS_WITH_AS(filtered.begin(), "filter: sample 0: no 0", error);
+  CHECK_THROWS_WITH_AS(filtered.begin(), "filter: sample 0: no 0", strata_error);
   auto written =
       counted(9) | data::map_to<pair_shape>([](pair_of, auto) { throw std::runtime_error("paper jam"); }) | data::batch<1>;
-  CHECK_THROWS_WITH_AS(written.begin(), "map: sample 0: paper jam", error);
+  CHECK_THROWS_WITH_AS(written.begin(), "map: sample 0: paper jam", strata_error);
   auto wide = counted(3) | data::map([](pair_of x, int y) { return std::pair(x, long(y) << 40); }) | data::batch<3>;
-  CHECK_THROWS_WITH_AS(wide.begin(), "label 1099511627776 does not fit into 32 bits", error);
+  CHECK_THROWS_WITH_AS(wide.begin(), "label 1099511627776 does not fit into 32 bits", strata_error);
 }
 
 TEST_CASE("functions with captures: views can be copied and assigned") {

@@ -17,6 +17,7 @@
 
 #include "error_of.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 namespace fs = std::filesystem;
 

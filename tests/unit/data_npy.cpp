@@ -17,6 +17,7 @@
 #include "error_of.hpp"
 #include "scratch_folder.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -284,7 +285,7 @@ TEST_CASE("a damaged file is read or refused, never more") {
       double sum = 0;
       for (const double v : x.values()) sum += v;
       read += sum == sum || sum != sum;
-    } catch (const error& e) {
+    } catch (const strata_error& e) {
       CHECK(std::string(e.what()).find(path.string()) != std::string::npos);
       ++refused;
     }

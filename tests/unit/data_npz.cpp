@@ -12,6 +12,7 @@
 #include "error_of.hpp"
 #include "scratch_folder.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -63,7 +64,7 @@ TEST_CASE("an array outlives the archive, and the file may be replaced meanwhile
   data::array<float, shape{6}> x;
   {
     const auto file = data::load_npz(f / "a.npz");
-    CHECK_THROWS_AS((void)(file.load<float, shape{6}>("x")), error);  // (200, 2, 3)
+    CHECK_THROWS_AS((void)(file.load<float, shape{6}>("x")), strata_error);  // (200, 2, 3)
     data::save_npz(f / "a.npz", {{"x", {s.x, {200, 6}}}});
     CHECK(data::load_npz(f / "a.npz").names().size() == 1);
     CHECK(values_of(file.load<std::int64_t, shape{}>("y")) == s.y);  // still the old file
@@ -137,7 +138,7 @@ TEST_CASE("a damaged archive is read or refused, never more") {
         for (const float v : x.values()) sum += v;
         for (const float v : y.values()) sum += v;
         read += sum == sum || sum != sum;
-      } catch (const error& e) {
+      } catch (const strata_error& e) {
         CHECK(std::string(e.what()).find(path.string()) != std::string::npos);
         ++refused;
       }

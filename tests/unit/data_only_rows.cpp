@@ -6,6 +6,7 @@
 #include <strata/data.hpp>
 #include <vector>
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 constexpr int n = 21;  // two batches of 8, and one of 5

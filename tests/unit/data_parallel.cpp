@@ -132,9 +132,9 @@ TEST_CASE("the first failure in the order of the samples counts, whichever threa
       const auto fails = [first](auto x, int y) {
         if (y == first) {
           std::this_thread::sleep_for(std::chrono::milliseconds(3));  // the others have failed by now
-          throw error("the first");
+          throw strata_error("the first");
         }
-        if (y > first) throw error("a later one");
+        if (y > first) throw strata_error("a later one");
         return x(0);
       };
       auto view = counted(128) | data::map(fails, data::parallel(threads)) | data::batch<64>;
@@ -207,8 +207,8 @@ TEST_CASE("views with threads are copied and moved while idle") {
 }
 
 TEST_CASE("parallel(0) is refused") {
-  CHECK_THROWS_WITH_AS(data::parallel(0), "parallel: 0 threads, it must be at least 1", error);
-  CHECK_THROWS_WITH_AS(data::parallel(-3), "parallel: -3 threads, it must be at least 1", error);
+  CHECK_THROWS_WITH_AS(data::parallel(0), "parallel: 0 threads, it must be at least 1", strata_error);
+  CHECK_THROWS_WITH_AS(data::parallel(-3), "parallel: -3 threads, it must be at least 1", strata_error);
 }
 
 TEST_CASE("a team of data may end at any moment after its last batch") {

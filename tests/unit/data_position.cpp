@@ -25,6 +25,7 @@
 
 #include "scratch_folder.hpp"
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 std::list<float> upto(int n) {
@@ -145,7 +146,7 @@ TEST_CASE("a description tells data sets apart that differ in a number only") {
   static_assert(batch_source<decltype(tagged)>);
   CHECK(order(tagged) == order(numbers) + " | tag(v1) | tag(v2)");
   CHECK((*tagged.begin()).x()[3] == 3);
-  CHECK_THROWS_WITH_AS(batches | data::tag("two\nlines"), "tag: the text must be one line and not empty", error);
+  CHECK_THROWS_WITH_AS(batches | data::tag("two\nlines"), "tag: the text must be one line and not empty", strata_error);
 }
 
 TEST_CASE("a position in another data set, a damaged one and none are refused") {
@@ -158,22 +159,23 @@ TEST_CASE("a position in another data set, a damaged one and none are refused") 
                        (path.string() + ": the position belongs to '" + data::detail::order_of(view) +
                         "', but the data set is '" + data::detail::order_of(other) + "'")
                            .c_str(),
-                       error);
+                       strata_error);
   for (const char* bad : {"", "strata data position 2\n", "strata data position 1\nepoch x\n",
                           "strata data position 1\nepoch 99999999999\n", "strata data position 1\nepoch -1\n",
                           "strata data position 1\nepoch 1\nsamples 1 2\n", "strata data position 1\nepoch 1\nsamples 8\n"}) {
     std::ofstream(path, std::ios::binary) << bad;
     CAPTURE(bad);
-    CHECK_THROWS_AS(data::restore_position(view, path), error);
+    CHECK_THROWS_AS(data::restore_position(view, path), strata_error);
   }
   std::ofstream(path, std::ios::binary) << "strata data position 1\nepoch 1\nsamples many\n";
   CHECK_THROWS_WITH_AS(data::restore_position(view, path), (path.string() + ": 'many' is not a valid value of samples").c_str(),
-                       error);
+                       strata_error);
   std::ofstream(path, std::ios::binary) << "strata data position 1\nepoch 1\nsamples 99999\norder "
                                         << data::detail::order_of(view) << '\n';
   CHECK_THROWS_WITH_AS(
       data::restore_position(view, path),
-      (path.string() + ": the position is after 99999 samples of an epoch, but the data set has 7 batches of 8").c_str(), error);
+      (path.string() + ": the position is after 99999 samples of an epoch, but the data set has 7 batches of 8").c_str(),
+      strata_error);
   CHECK_THROWS_WITH_AS(data::restore_position(view, folder / "none"),
-                       ("cannot read " + (folder / "none").string() + ": No such file or directory").c_str(), error);
+                       ("cannot read " + (folder / "none").string() + ": No such file or directory").c_str(), strata_error);
 }

@@ -15,6 +15,7 @@
 
 #include "error_of.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -71,7 +72,7 @@ struct own_source : std::ranges::view_base {
 
   void go(int n) {
     batch = n;
-    if (epoch == 1 && batch == bad) throw error("own_source: batch " + std::to_string(bad) + " is missing");
+    if (epoch == 1 && batch == bad) throw strata_error("own_source: batch " + std::to_string(bad) + " is missing");
     for (int k = 0; k < 4; ++k) x[k] = 100 * epoch + 10 * batch + k;
     for (int k = 0; k < 2; ++k) y[k] = -x[2 * k];
   }
@@ -220,9 +221,9 @@ TEST_CASE("destruction while the thread is at work, waiting, failed or never sta
   source.bad = 0;
   source.epoch = 0;
   auto failed = source | data::prefetch();
-  CHECK_THROWS_AS(failed.begin(), error);
+  CHECK_THROWS_AS(failed.begin(), strata_error);
 }
 
 TEST_CASE("prefetch(0) is refused") {
-  CHECK_THROWS_WITH_AS(shuffled(10) | data::prefetch(0), "prefetch: buffer_size is 0, it must be at least 1", error);
+  CHECK_THROWS_WITH_AS(shuffled(10) | data::prefetch(0), "prefetch: buffer_size is 0, it must be at least 1", strata_error);
 }

@@ -21,6 +21,7 @@
 
 #include "error_of.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace strata::data;
 using strata::test::error_of;
 

@@ -8,6 +8,7 @@
 
 #include "data_values.hpp"
 using namespace strata;
+using namespace strata::core;
 using test::values;
 
 TEST_CASE("ranges of integers") {
@@ -29,11 +30,12 @@ TEST_CASE("the whole of int64_t, in long steps") {
 }
 
 TEST_CASE("what is no range is refused") {
-  CHECK_THROWS_WITH_AS(data::range(0), "range: the data set is empty", error);
-  CHECK_THROWS_WITH_AS(data::range(5, 5), "range: the data set is empty", error);
-  CHECK_THROWS_WITH_AS(data::range(1, 5, -1), "range: the data set is empty", error);
-  CHECK_THROWS_WITH_AS(data::range(1, 5, 0), "range: the step is 0", error);
-  CHECK_THROWS_WITH_AS(data::range(5'000'000'000), "range: 5000000000 samples are more than a sample_index can represent", error);
+  CHECK_THROWS_WITH_AS(data::range(0), "range: the data set is empty", strata_error);
+  CHECK_THROWS_WITH_AS(data::range(5, 5), "range: the data set is empty", strata_error);
+  CHECK_THROWS_WITH_AS(data::range(1, 5, -1), "range: the data set is empty", strata_error);
+  CHECK_THROWS_WITH_AS(data::range(1, 5, 0), "range: the step is 0", strata_error);
+  CHECK_THROWS_WITH_AS(data::range(5'000'000'000), "range: 5000000000 samples are more than a sample_index can represent",
+                       strata_error);
 }
 
 TEST_CASE("integers are samples of one number") {

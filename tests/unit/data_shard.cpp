@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 auto numbers(int n) {
@@ -108,9 +109,9 @@ TEST_CASE("which samples: every n-th") {
 }
 
 TEST_CASE("a shard that does not exist, and shards that would be empty, are refused") {
-  CHECK_THROWS_WITH_AS(numbers(7) | data::shard(3, 3), "shard: index 3 is not below the number of shards, 3", error);
-  CHECK_THROWS_WITH_AS(numbers(7) | data::shard(0, 0), "shard: index 0 is not below the number of shards, 0", error);
-  CHECK_THROWS_WITH_AS(numbers(2) | data::shard(3, 0), "shard: 2 elements are too few for 3 shards", error);
+  CHECK_THROWS_WITH_AS(numbers(7) | data::shard(3, 3), "shard: index 3 is not below the number of shards, 3", strata_error);
+  CHECK_THROWS_WITH_AS(numbers(7) | data::shard(0, 0), "shard: index 0 is not below the number of shards, 0", strata_error);
+  CHECK_THROWS_WITH_AS(numbers(2) | data::shard(3, 0), "shard: 2 elements are too few for 3 shards", strata_error);
 }
 
 TEST_CASE("a training that stops and goes on with another number of workers sees what is left, each sample once") {
@@ -140,7 +141,7 @@ TEST_CASE("a training that stops and goes on with another number of workers sees
   CHECK(sorted(after) == sorted({whole.begin() + 24, whole.end()}));
   auto five = worker(5, 0) | data::batch<1>;
   CHECK_THROWS_WITH_AS(five.resume_at(stopped),
-                       "batch: 24 samples of the epoch have been seen, which 5 workers cannot share evenly", error);
+                       "batch: 24 samples of the epoch have been seen, which 5 workers cannot share evenly", strata_error);
 }
 
 TEST_CASE("policies: by file, by samples, whichever fits, not at all") {
@@ -159,7 +160,8 @@ TEST_CASE("policies: by file, by samples, whichever fits, not at all") {
   CHECK(of(policy::automatic{}, 7, 6) == std::vector<float>{300});
   CHECK(all(numbers(9) | data::shard_by<policy::automatic>(2, 1) | data::batch<1>) == std::vector<float>{1, 3, 5, 7});
   CHECK_THROWS_WITH_AS(set() | data::shard_by<policy::file>(6, 0),
-                       "auto_shard::file: 5 files are too few for 6 workers; auto_shard::data shares the samples instead", error);
+                       "auto_shard::file: 5 files are too few for 6 workers; auto_shard::data shares the samples instead",
+                       strata_error);
   CHECK_THROWS_WITH_AS(set() | data::shard_by<policy::file>(2, 2), "shard_by: worker 2 is not below the number of workers, 2",
-                       error);
+                       strata_error);
 }

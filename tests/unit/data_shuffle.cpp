@@ -14,6 +14,7 @@
 #include <strata/data/views/take.hpp>
 #include <vector>
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 auto numbers(std::size_t n) { return data::from_tensor_slices(data::array<float, shape{}>(std::vector<float>(n))); }
@@ -144,7 +145,7 @@ TEST_CASE("a small buffer is a window: no sample comes more than buffer_size - 1
 TEST_CASE("a buffer of 1 keeps the order, one of 0 is refused") {
   auto view = numbers(10) | data::shuffle(1);
   CHECK(pass(view) == sorted(pass(view)));
-  CHECK_THROWS_WITH_AS(numbers(10) | data::shuffle(0), "shuffle: buffer_size is 0, it must be at least 1", error);
+  CHECK_THROWS_WITH_AS(numbers(10) | data::shuffle(0), "shuffle: buffer_size is 0, it must be at least 1", strata_error);
 }
 
 TEST_CASE("numbers below a bound come from all of it") {
@@ -202,5 +203,5 @@ TEST_CASE("repeat is several epochs of what is before it") {
   order next = third;
   next.insert(next.end(), fourth.begin(), fourth.end());
   CHECK(pass(twice) == next);
-  CHECK_THROWS_WITH_AS(numbers(5) | data::repeat(0), "repeat: count is 0, it must be at least 1", error);
+  CHECK_THROWS_WITH_AS(numbers(5) | data::repeat(0), "repeat: count is 0, it must be at least 1", strata_error);
 }

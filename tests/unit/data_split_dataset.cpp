@@ -33,7 +33,7 @@ std::vector<int> first_numbers(int n, int from = 0) {
 std::string error_of(const data::split_options& options) {
   try {
     data::split_dataset(data::range(10), options);
-  } catch (const error& e) {
+  } catch (const strata_error& e) {
     return e.what();
   }
   return "";
@@ -76,7 +76,7 @@ TEST_CASE("a part is a data set: stages follow, it can be split again, and netwo
   CHECK((train.size() == 60 && validate.size() == 30 && test.size() == 30));
   trainer model{sequential<input<28, 28, 1>, flatten, dense<10, softmax>>{}, adam{}, sparse_categorical_crossentropy{},
                 accuracy{}};
-  const history past =
+  const training_history past =
       model.fit(train | data::shuffle(60) | data::batch<20>, epochs(2), validation(validate | data::batch<30>), verbosity::off);
   CHECK(past["val_loss"].size() == 2);
   CHECK(model.predict(test | data::batch<15>).size() == 30);
@@ -112,5 +112,5 @@ TEST_CASE("k_fold: each element is held back once, and the others train") {
     CHECK(values_of(again[1].left) == values_of(folds[1].left));
   }
   CHECK(data::k_fold(data::range(4), 2)[1].left.order() == "k_fold(all but 1 of 2, 4 samples)");
-  for (const std::size_t folds : {0u, 1u, 5u}) CHECK_THROWS_AS(data::k_fold(data::range(4), folds), error);
+  for (const std::size_t folds : {0u, 1u, 5u}) CHECK_THROWS_AS(data::k_fold(data::range(4), folds), strata_error);
 }

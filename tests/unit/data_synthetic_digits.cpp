@@ -83,5 +83,5 @@ TEST_CASE("a linear classifier learns the digits, but not all of them") {
 }
 
 TEST_CASE("no digits are an error") {
-  CHECK_THROWS_WITH_AS(data::synthetic_digits(0), "from_tensor_slices: the data set is empty", error);
+  CHECK_THROWS_WITH_AS(data::synthetic_digits(0), "from_tensor_slices: the data set is empty", strata_error);
 }

@@ -20,6 +20,7 @@
 #include "error_of.hpp"
 #include "tf_record_files.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 namespace fs = std::filesystem;
 
@@ -346,7 +347,7 @@ TEST_CASE("records in a pipeline") {
     CHECK(sum == 2 * 4950);
     CHECK(!in_order);
   }
-  const auto refuse = [](std::span<const std::byte>) -> float { throw error("no"); };
+  const auto refuse = [](std::span<const std::byte>) -> float { throw strata_error("no"); };
   auto bad = data::tf_record(file) | data::map(refuse) | data::batch<8>;
   CHECK(error_of([&] {
           for (const auto& b : bad) (void)b;

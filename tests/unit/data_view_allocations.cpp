@@ -29,6 +29,7 @@
 #include "count_allocations.hpp"
 #ifndef STRATA_TEST_NEW_IS_TAKEN
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 /// Allocations of the epochs after the first three.

@@ -18,6 +18,7 @@
 #include "data_values.hpp"
 #include "error_of.hpp"
 using namespace strata;
+using namespace strata::core;
 using test::error_of;
 using test::values;
 
@@ -97,10 +98,11 @@ TEST_CASE("windows of windows, of concatenated views, and beside targets of thei
 
 TEST_CASE("what does not fit is refused") {
   CHECK_THROWS_WITH_AS(data::range(8) | data::window<5>({.stride = 2}),
-                       "window<5>: a window spans 9 samples, but the data set has 8", error);
-  CHECK_THROWS_WITH_AS(data::range(8) | data::window<5>({.shift = 0}), "window<5>: the shift is 0, it must be at least 1", error);
+                       "window<5>: a window spans 9 samples, but the data set has 8", strata_error);
+  CHECK_THROWS_WITH_AS(data::range(8) | data::window<5>({.shift = 0}), "window<5>: the shift is 0, it must be at least 1",
+                       strata_error);
   CHECK_THROWS_WITH_AS(data::range(8) | data::window<5>({.stride = -1}), "window<5>: the stride is -1, it must be at least 1",
-                       error);
+                       strata_error);
   const auto failing = data::range(8) | data::map([](auto i) {
                          if (i == 5) throw std::runtime_error("no five");
                          return i;

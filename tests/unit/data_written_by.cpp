@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 
@@ -190,7 +191,7 @@ TEST_CASE("fit and evaluate lend their threads to a source, and take them back")
   labels[40] = 3;  // of the classes 0, 1 and 2
   const data::array<float, shape{size}> zeros(std::vector<float>(64 * size));
   watched damaged(data::from_tensor_slices(zeros, labels) | data::batch<32>);
-  CHECK_THROWS_AS(model.fit(damaged, verbosity::off), error);
+  CHECK_THROWS_AS(model.fit(damaged, verbosity::off), strata_error);
   CHECK(damaged.passes == std::vector<bool>{true});
   CHECK_FALSE(damaged.writers);
 }

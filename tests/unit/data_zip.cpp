@@ -24,6 +24,7 @@
 #include "data_values.hpp"
 #include "error_of.hpp"
 using namespace strata;
+using namespace strata::core;
 using test::error_of;
 using test::values;
 
@@ -126,12 +127,12 @@ TEST_CASE("errors name the element of the first view, labels that do not fit are
                  });
   CHECK(error_of([&] { values(failing); }) == "map: sample 2: no seven");
   auto large = data::zip(data::range(3), data::range(4'000'000'000, 4'000'000'003)) | data::batch<2>;
-  CHECK_THROWS_WITH_AS(large.begin(), "label 4000000000 does not fit into 32 bits", error);
+  CHECK_THROWS_WITH_AS(large.begin(), "label 4000000000 does not fit into 32 bits", strata_error);
 }
 
 TEST_CASE("views that are shared unequally are refused") {
   CHECK_THROWS_WITH_AS(data::zip(data::range(4) | data::shard(2, 0), data::range(4)),
-                       "zip: one view is shared among 2 workers, the other among 1: put shard after zip", error);
+                       "zip: one view is shared among 2 workers, the other among 1: put shard after zip", strata_error);
   CHECK(values(data::zip(data::range(4) | data::shard(2, 1), data::range(4) | data::shard(2, 0))) == numbers{{1, 0}, {3, 2}});
 }
 

@@ -16,6 +16,7 @@
 #include <thread>
 #include <vector>
 using namespace strata;
+using namespace strata::core;
 using strata::test::is_sanitized;
 using strata::test::mortal, strata::test::outcome, strata::test::registry, strata::test::take_time;
 using strata::test::repetitions;
@@ -44,8 +45,9 @@ outcome trained(const auto& strategy, std::chrono::milliseconds pause = 0ms) {
   trainer model{normalized{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
   backup_and_restore backup{folder.path / "backup",
                             {.save_every_epochs = 0}};  // writes nothing, but all members agree on whether a snapshot exists
-  const history past = model.fit(digits | data::shuffle(150) | data::batch<64>, epochs(2), validation(digits | data::batch<80>),
-                                 take_time{pause}, backup, verbose::off);  // 150 = 2 x 64 + 22
+  const training_history past =
+      model.fit(digits | data::shuffle(150) | data::batch<64>, epochs(2), validation(digits | data::batch<80>), take_time{pause},
+                backup, verbose::off);  // 150 = 2 x 64 + 22
   const auto w = model.executor().parameters();
   return strata::test::outcome_of(w, past);
 }
@@ -126,5 +128,6 @@ TEST_CASE("a late process can do nothing before fit") {
   const elastic_among strategy{mortal(all, 1, true)};
   trainer model{normalized{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
   CHECK_THROWS_WITH_AS(model.evaluate(digits | data::batch<64>),
-                       "the training has already begun: a worker that joins late has to call fit before anything else", error);
+                       "the training has already begun: a worker that joins late has to call fit before anything else",
+                       strata_error);
 }

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 using namespace strata;
+using namespace strata::core;
 using namespace std::chrono_literals;
 using strata::test::death, strata::test::mortal, strata::test::outcome, strata::test::registry, strata::test::take_time;
 using strata::test::repetitions;
@@ -60,8 +61,9 @@ template <class Mesh>
 outcome trained(const auto& strategy, std::chrono::milliseconds pause = 0ms) {
   static const data::digits digits = data::synthetic_digits(120, 3);
   trainer model{net{}, optimizer_of_mesh<Mesh>, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
-  const history past = model.fit(digits | data::shuffle(120) | data::batch<48>, epochs(2), validation(digits | data::batch<60>),
-                                 take_time{pause}, verbose::off);  // 120 = 2 x 48 + 24
+  const training_history past =
+      model.fit(digits | data::shuffle(120) | data::batch<48>, epochs(2), validation(digits | data::batch<60>), take_time{pause},
+                verbose::off);  // 120 = 2 x 48 + 24
   const auto w = model.parameters();
   return strata::test::outcome_of(w, past);
 }
@@ -236,5 +238,5 @@ TEST_CASE("where layers are divided, an optimizer that takes norms of directions
   CHECK_THROWS_WITH_AS((trainer{net{}, lamb{}, sparse_categorical_crossentropy{}, elastic_mesh<ranks>{one}}),
                        "lamb takes norms of whole parameters while it updates, and several processes have parts of them, so that "
                        "some could update and others not: use another optimizer, or leave out elastic_options",
-                       error);
+                       strata_error);
 }

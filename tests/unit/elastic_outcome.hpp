@@ -25,7 +25,7 @@ struct outcome {
            val_accuracy == o.val_accuracy;
   }
 };
-outcome outcome_of(const auto& weights, const history& past) {
+outcome outcome_of(const auto& weights, const training_history& past) {
   return {{weights.begin(), weights.end()}, past["loss"].back(), past["val_accuracy"].back()};
 }
 

@@ -17,6 +17,7 @@
 
 #include "free_endpoint.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace std::chrono_literals;
 
 namespace {

@@ -16,6 +16,7 @@
 #include "scratch_folder.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -140,7 +141,7 @@ TEST_CASE("every strategy learns the same table") {
   const sentences data(66);
   const auto trained = [&](const auto& strategy) {
     auto model = make_trainer(strategy);
-    const history past = model.fit(data.view() | data::shuffle(66) | data::batch<16>, epochs(20), verbosity::off);
+    const training_history past = model.fit(data.view() | data::shuffle(66) | data::batch<16>, epochs(20), verbosity::off);
     CHECK(past["accuracy"].back() == 1);
     const std::span<const float> w = model.parameters();
     return std::vector<float>(w.begin(), w.end());

@@ -14,6 +14,7 @@
 #include "toy_engine.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {

@@ -6,7 +6,7 @@
 
 namespace strata::test {
 
-template <class E = error, class F>
+template <class E = strata_error, class F>
 std::string error_of(F&& f) {
   try {
     f();

@@ -12,6 +12,7 @@
 #include "gradient_check.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -183,7 +184,7 @@ TEST_CASE("a worker that goes on from a step tells its servers which") {
   model.executor().set_step(7);
   model.fit(batches(), epochs(3), initial_epoch(2), steps_per_epoch(1), verbosity::off);
   CHECK(worker.servers.kept->step == 8);
-  CHECK_THROWS_WITH_AS(model.executor().set_step(5), "set_step(5): this worker has made 8 steps already", error);
+  CHECK_THROWS_WITH_AS(model.executor().set_step(5), "set_step(5): this worker has made 8 steps already", strata_error);
 }
 
 TEST_CASE("a rate set by hand or by a callback replaces the schedule, everywhere") {

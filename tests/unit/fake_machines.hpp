@@ -11,6 +11,7 @@
 #include <vector>
 
 namespace strata::test {
+using namespace core;
 
 struct traffic {
   std::atomic<long> bytes{0}, between_machines{0};

@@ -20,6 +20,7 @@
 #include "error_of.hpp"
 #include "scratch_folder.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 namespace fs = std::filesystem;
 

@@ -25,6 +25,7 @@
 #include "scratch_folder.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -121,7 +122,7 @@ TEST_CASE("targets: rows of numbers, integers for losses that compare numbers") 
 TEST_CASE("evaluate, predict and validation") {
   const points p;
   auto model = make_model();
-  const history past = model.fit(p.x, p.y, epochs(2), batch_size(16), validation(p.x, p.y), verbosity::off);
+  const training_history past = model.fit(p.x, p.y, epochs(2), batch_size(16), validation(p.x, p.y), verbosity::off);
   const logs seen = model.evaluate(p.x, p.y, batch_size(16));
   CHECK(seen == model.evaluate(p.view() | data::batch<16>));
   CHECK(past["val_loss"].back() == seen["loss"]);
@@ -147,9 +148,11 @@ TEST_CASE("evaluate, predict and validation") {
 TEST_CASE("validation_split holds the last samples back, before they are shuffled") {
   const points p;
   auto model = make_model(), expected = make_model();
-  const history past = model.fit(p.x, p.y, epochs(2), batch_size(16), validation_split(0.2), verbosity::off);  // 56 and 14
-  const history wanted = expected.fit(p.view() | data::take(56) | data::shuffle(56, {.seed = 5}) | data::batch<16>, epochs(2),
-                                      validation(p.view() | data::skip(56) | data::batch<14>), verbosity::off);
+  const training_history past =
+      model.fit(p.x, p.y, epochs(2), batch_size(16), validation_split(0.2), verbosity::off);  // 56 and 14
+  const training_history wanted =
+      expected.fit(p.view() | data::take(56) | data::shuffle(56, {.seed = 5}) | data::batch<16>, epochs(2),
+                   validation(p.view() | data::skip(56) | data::batch<14>), verbosity::off);
   CHECK(past["loss"] == wanted["loss"]);
   CHECK(past["val_loss"] == wanted["val_loss"]);
   CHECK(weights_of(model) == weights_of(expected));
@@ -172,8 +175,8 @@ TEST_CASE("validation_freq and validation_steps") {
     }
   };
   std::vector<int> seen;
-  const history past = model.fit(p.x, p.y, epochs(5), batch_size(16), validation(p.x, p.y), validation_freq(2),
-                                 validation_steps(2), epochs_with_validation{seen}, verbosity::off);
+  const training_history past = model.fit(p.x, p.y, epochs(5), batch_size(16), validation(p.x, p.y), validation_freq(2),
+                                          validation_steps(2), epochs_with_validation{seen}, verbosity::off);
   CHECK(seen == std::vector{1, 3});
   CHECK(past["val_loss"].size() == 2);
   auto again = make_model();
@@ -190,8 +193,9 @@ TEST_CASE("callbacks that watch a val_ value pass over the epochs without one") 
   const scratch_folder at("fit_arrays_freq");
   trainer model{net{}, sgd{.learning_rate = 0}, sparse_categorical_crossentropy{}};  // nothing gets better
   early_stopping stops({.patience = 1});
-  const history past = model.fit(p.x, p.y, epochs(20), validation(p.x, p.y), validation_freq(3), stops,
-                                 reduce_lr_on_plateau({.patience = 1}), csv_logger{(at / "log.csv").string()}, verbosity::off);
+  const training_history past =
+      model.fit(p.x, p.y, epochs(20), validation(p.x, p.y), validation_freq(3), stops, reduce_lr_on_plateau({.patience = 1}),
+                csv_logger{(at / "log.csv").string()}, verbosity::off);
   CHECK(past.size() == 6);  // the third epoch has the best value, the sixth no better one
   std::ifstream file(at / "log.csv");
   std::string line;

@@ -17,6 +17,7 @@
 #include "scratch_folder.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -71,8 +72,8 @@ void check_against_the_upper_part(const Optimizer& optimizer, const Strategy&...
   static_assert(trainable == layout_of<upper::items>.size);  // in the arena, what is trained comes first
   alone.set_parameters(std::span(start).first(trainable));
   const std::vector<float> features = predictor{lower{}, std::span(start).subspan(trainable)}.predict(x).values;
-  const history past = model.fit(x, y, epochs(3), batch_size(16), verbose::off);
-  const history of_upper = alone.fit(features, y, epochs(3), batch_size(16), verbose::off);
+  const training_history past = model.fit(x, y, epochs(3), batch_size(16), verbose::off);
+  const training_history of_upper = alone.fit(features, y, epochs(3), batch_size(16), verbose::off);
   CHECK(past["loss"] == of_upper["loss"]);
   CHECK(past["accuracy"] == of_upper["accuracy"]);
   CHECK(std::ranges::equal(model.parameters().first(trainable), alone.parameters()));
@@ -102,7 +103,7 @@ TEST_CASE("what is frozen stays as it is, moving statistics too, for any number 
   auto model = make<normalized>(adamw{.learning_rate = 0.01}, one_device{{.threads = 1, .leaves = 4}});
   auto many = make<normalized>(adamw{.learning_rate = 0.01}, mirrored{cpus(3), {.leaves = 4}});
   const std::vector<float> start(model.parameters().begin(), model.parameters().end());
-  const history past = model.fit(x, y, epochs(6), verbose::off);
+  const training_history past = model.fit(x, y, epochs(6), verbose::off);
   CHECK(past["loss"].back() < past["loss"].front());
   constexpr const auto& layout = layout_of<normalized::items>;
   const std::vector<bool> moved = differing<normalized>(start, model.parameters());
@@ -130,7 +131,7 @@ TEST_CASE("a frozen batch_norm computes in training what it computes in inferenc
   model.set_parameters(weights);
   const std::vector<float> some = random_numbers<float>(24 * 60, 8);
   const std::vector<int> labels(24, 1);
-  const history past = model.fit(some, labels, shuffle(false), batch_size(24), verbose::off);
+  const training_history past = model.fit(some, labels, shuffle(false), batch_size(24), verbose::off);
   CHECK(std::abs(past["loss"][0] - model.evaluate(some, labels)["loss"]) < 1e-6);
 }
 
@@ -174,7 +175,7 @@ TEST_CASE("a network that is frozen as a whole evaluates, predicts and fits, and
   auto model = make<sequential<input<8, 8, 3>, frozen<conv2d<4, 3, relu>, batch_norm<>, flatten, dense<3, softmax>>>>();
   const std::vector<float> start(model.parameters().begin(), model.parameters().end());
   const double loss = model.evaluate(x, y)["loss"];
-  const history past = model.fit(x, y, epochs(2), verbose::off);
+  const training_history past = model.fit(x, y, epochs(2), verbose::off);
   CHECK(std::abs(past["loss"][0] - loss) < 1e-5);
   CHECK(past["loss"][1] == doctest::Approx(loss).epsilon(1e-5));
   CHECK(std::ranges::equal(model.parameters(), start));

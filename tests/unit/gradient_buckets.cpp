@@ -15,6 +15,7 @@
 #include "fake_machines.hpp"
 #include "repetitions.hpp"
 using namespace strata;
+using namespace strata::core;
 using strata::test::among_machines;
 using strata::test::contains;
 using strata::test::is_sanitized;
@@ -46,7 +47,7 @@ template <class Network>
 outcome trained(const auto& strategy, int count = 2) {
   const adam optimizer{.learning_rate = 0.01, .global_clipnorm = 0.5};
   trainer model{Network{}, optimizer, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
-  const history past = model.fit(digits() | data::shuffle(150) | data::batch<64>, epochs(count), verbose::off);
+  const training_history past = model.fit(digits() | data::shuffle(150) | data::batch<64>, epochs(count), verbose::off);
   const auto w = model.executor().parameters();
   return {{w.begin(), w.end()}, past["loss"].back()};
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 namespace strata::test {
+using namespace core;
 
 /// An optimizer that changes nothing and keeps the reduced gradient in its slot.
 struct keep_gradient {

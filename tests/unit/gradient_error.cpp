@@ -8,6 +8,7 @@
 #include <vector>
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 
@@ -60,7 +61,7 @@ struct batch_of_6 {
 }  // namespace
 
 template <int Factor, class P, shape In>
-struct strata::kernel<strata::reference, twice<Factor>, P, In> {
+struct strata::core::kernel<strata::core::reference, twice<Factor>, P, In> {
   using T = typename P::value_type;
   static void forward(const operands<T>& o) {
     for (int i = 0; i < o.count * In.size(); ++i) o.y[i] = 2 * o.x[0][i];

@@ -18,6 +18,7 @@
 #include "aligned_vector.hpp"
 
 namespace strata::test {
+using namespace core;
 
 struct gradient_options {
   /// Range of the inputs; they are spread evenly in it, in random order, so that no two are equal.

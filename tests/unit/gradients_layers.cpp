@@ -10,6 +10,7 @@
 #include "gradients.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using strata::test::check_gradients;
 using strata::test::gradient_complaints;
 
@@ -31,8 +32,8 @@ TEST_CASE("conv2d") {
   check_gradients<reference, operation_of<conv2d<2, 3, stride<2>, same_padding>>, shape{6, 5, 2}>();
   check_gradients<reference, operation_of<conv2d<2, 3, dilation<2, 1>>>, shape{6, 4, 1}>();
   check_gradients<reference, operation_of<conv2d<2, 3, dilation<2>, same_padding>>, shape{4, 5, 2}>();
-  check_gradients<reference, operation_of<conv2d<4, 3, groups<2>>>, shape{4, 4, 6}>();
-  check_gradients<reference, operation_of<conv2d<6, 3, groups<3>, same_padding, no_bias>>, shape{3, 3, 3}>();
+  check_gradients<reference, operation_of<conv2d<4, 3, channel_groups<2>>>, shape{4, 4, 6}>();
+  check_gradients<reference, operation_of<conv2d<6, 3, channel_groups<3>, same_padding, no_bias>>, shape{3, 3, 3}>();
   check_gradients<reference, operation_of<conv2d<2, 3, kernel_size<1, 3>>>, shape{3, 5, 2}>();
 }
 
@@ -160,7 +161,7 @@ struct square {
 };
 
 template <mistake M, class P, shape In>
-struct strata::kernel<reference, square<M>, P, In> {
+struct strata::core::kernel<reference, square<M>, P, In> {
   using T = typename P::value_type;
   static void forward(const operands<T>& o) {
     for (int i = 0; i < o.count * In.size() - (M == mistake::forgets_an_element); ++i) o.y[i] = o.x[0][i] * o.x[0][i];

@@ -26,6 +26,7 @@
 #include "two_by_two.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {

@@ -10,6 +10,7 @@
 #include "larger.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {

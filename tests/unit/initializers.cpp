@@ -15,6 +15,7 @@
 #include "larger.hpp"
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 
@@ -135,7 +136,8 @@ TEST_CASE("orthogonal") {
   check({5, 9}, filled<orthogonal<>>({5, 9}), 1);
   check({30, 30}, filled<orthogonal<0.5_r>>({30, 30}), 0.5);
   check({3, 3, 4, 8}, filled<orthogonal<>>({3, 3, 4, 8}), 1);
-  CHECK_THROWS_WITH_AS(filled<orthogonal<>>({5}), "orthogonal needs a parameter with at least two axes; this one has 1", error);
+  CHECK_THROWS_WITH_AS(filled<orthogonal<>>({5}), "orthogonal needs a parameter with at least two axes; this one has 1",
+                       strata_error);
 
   // Not only orthogonal but random: no axis is preferred.
   double sum = 0;

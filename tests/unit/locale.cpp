@@ -33,6 +33,7 @@
 
 #include "scratch_folder.hpp"
 using namespace strata;
+using namespace strata::core;
 using strata::test::scratch_folder;
 namespace fs = std::filesystem;
 

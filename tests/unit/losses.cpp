@@ -22,6 +22,7 @@
 #include <unit/gradients.hpp>
 
 using namespace strata;
+using namespace strata::core;
 using doctest::Approx;
 
 namespace {

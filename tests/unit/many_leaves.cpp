@@ -19,6 +19,7 @@
 #include "error_of.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -110,7 +111,7 @@ template <class Network>
 std::vector<float> trained(const auto& strategy) {
   static const data::digits digits = data::synthetic_digits(150, 3);
   trainer model{Network{}, adam{.global_clipnorm = 0.5}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
-  const history past =
+  const training_history past =
       model.fit(digits | data::shuffle(150) | data::batch<90>, epochs(2), validation(digits | data::batch<80>), verbose::off);
   const auto w = model.executor().parameters();
   std::vector<float> out(w.begin(), w.end());

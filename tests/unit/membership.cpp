@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 using namespace strata;
+using namespace strata::core;
 using namespace strata::control;
 using namespace std::chrono_literals;
 using strata::test::contains, strata::test::worker;

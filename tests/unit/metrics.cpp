@@ -125,7 +125,7 @@ TEST_CASE("precision, recall and their counts: the threshold itself is negative,
   CHECK(result_of<false_negatives<>>(samples) == 1);
   CHECK(result_of<precision_score<>>(samples) == doctest::Approx(2 / 3.));
   CHECK(result_of<recall<>>(samples) == doctest::Approx(2 / 3.));
-  CHECK(result_of<precision_score<threshold<0.95_r>>>(samples) == 0);
+  CHECK(result_of<precision_score<decision_threshold<0.95_r>>>(samples) == 0);
   CHECK(result_of<recall<>>({{0.1f, 0.f}}) == 0);
 }
 

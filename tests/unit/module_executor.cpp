@@ -14,6 +14,7 @@
 #include "scratch_folder.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 using mock_pjrt::observed;
 using stablehlo::element;
@@ -239,7 +240,8 @@ TEST_CASE("where that is faster, the steps of an execution are one call") {
     for (std::size_t i = 0; i < many.size(); ++i) many[i] = float(i / 3);
     const std::vector<std::int32_t> labels(44);
     // Eleven batches of four: executions of four, four and three steps.
-    const history past = model.fit(many, labels, batch_size(4), steps_per_execution(4), shuffle(false), verbosity::off, callback);
+    const training_history past =
+        model.fit(many, labels, batch_size(4), steps_per_execution(4), shuffle(false), verbosity::off, callback);
     CHECK(callback.seen == std::vector<double>{4, 8, 11});
     CHECK(observed().executions == 2 + 3);
     REQUIRE(made.size() == 2);

@@ -19,6 +19,7 @@
 #include <vector>
 
 namespace strata::test {
+using namespace core;
 
 /// Takes the place of the coordinator.
 class registry {

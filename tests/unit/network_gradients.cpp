@@ -4,6 +4,7 @@
 #include "gradient_check.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -16,7 +17,7 @@ using branched =
                concat<branch<average_pool2d<2>>, branch<max_pool2d<2>, add<branch<conv2d<3, 1>>, branch<conv2d<3, 1, elu<>>>>>>,
                layer_norm<>, global_average_pool2d, dense<6>, dropout<0.25_r>, dense<3, softmax>>;
 using regression =
-    sequential<input<4, 5, 2>, zero_padding2d<1>, conv2d<6, 3, groups<2>, gelu>, reshape<20, 6>, flatten, dense<3>>;
+    sequential<input<4, 5, 2>, zero_padding2d<1>, conv2d<6, 3, channel_groups<2>, gelu>, reshape<20, 6>, flatten, dense<3>>;
 using separated =
     sequential<input<6, 5, 3>, depthwise_conv2d<3, depth_multiplier<2>, same_padding, stride<2>, hard_silu>,
                separable_conv2d<4, 2, depthwise_regularizer<l2<0.05_r>>, pointwise_regularizer<l1<0.02_r>>, tanh_activation>,

@@ -32,6 +32,7 @@
 #include "larger.hpp"
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 
@@ -262,7 +263,7 @@ template <class O>
 std::string complaint(const O& o) {
   try {
     o.validate();
-  } catch (const error& e) {
+  } catch (const strata_error& e) {
     return e.what();
   }
   return "";

@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 using one_word = sequential<input<1>, embedding<8, 16>, flatten, dense<2, softmax>>;

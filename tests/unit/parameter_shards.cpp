@@ -23,6 +23,7 @@
 #include "error_of.hpp"
 #include "scratch_folder.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace strata::control;
 using strata::test::error_of;
 

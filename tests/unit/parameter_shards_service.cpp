@@ -30,6 +30,7 @@
 #include "free_endpoint.hpp"
 #include "scratch_folder.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace std::chrono_literals;
 using strata::test::error_of;
 using strata::test::free_endpoint;
@@ -210,8 +211,8 @@ TEST_CASE("a chief that ends because of an error does not end the training, whic
   try {
     parameter_client<float> c = failed.client();
     c.assign(w.data(), true);
-    throw error("the loss is nan");
-  } catch (const error&) {
+    throw strata_error("the loss is nan");
+  } catch (const strata_error&) {
   }
   {
     parameter_client<float> c = ended.client();
@@ -532,7 +533,7 @@ TEST_CASE("a listener of waits may throw: the call has ended before the exceptio
   // A call does not begin, unless it arrives before the server's limit of streams.
   const detail::guarded_server server(where, "the server", service, control_options{}, detail::server_limits{.streams = 0},
                                       std::make_shared<detail::callers>());
-  const detail::waiting_notice::listener impatient = [](const std::string&) { throw error("impatient"); };
+  const detail::waiting_notice::listener impatient = [](const std::string&) { throw strata_error("impatient"); };
   std::thread joins([&] {
     detail::server_connection connection(where, {}, 1 << 16);
     std::string why;

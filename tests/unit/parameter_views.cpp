@@ -12,6 +12,7 @@
 #include <vector>
 
 using namespace strata;
+using namespace strata::core;
 namespace hana = boost::hana;
 
 using net = sequential<input<5, 5, 2>, conv2d<3, 3, relu>, batch_norm<>, flatten, dense<4>>;

@@ -12,6 +12,7 @@
 
 #include "error_of.hpp"
 using namespace strata;
+using namespace strata::core;
 using strata::test::error_of;
 
 namespace {
@@ -142,8 +143,8 @@ TEST_CASE("under every strategy metrics in hooks are those of the global batch")
 
 TEST_CASE("an exception of a hook ends evaluate and predict, which work again afterwards") {
   auto model = make();
-  const lambda_callback fails{.on_test_batch_end = [](pass_state&) { throw error("no more"); },
-                              .on_predict_begin = [](pass_state&) { throw error("not that"); }};
+  const lambda_callback fails{.on_test_batch_end = [](pass_state&) { throw strata_error("no more"); },
+                              .on_predict_begin = [](pass_state&) { throw strata_error("not that"); }};
   CHECK(error_of([&] { model.evaluate(batches(), fails); }) == "no more");
   CHECK(error_of([&] { model.predict(batches(), fails); }) == "not that");
   CHECK(model.evaluate(batches())["loss"] == model.evaluate(x, y, batch_size(10))["loss"]);

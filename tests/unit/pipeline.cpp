@@ -13,6 +13,7 @@
 #include "gradient_check.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {

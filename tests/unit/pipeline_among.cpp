@@ -6,7 +6,7 @@
 #include <sstream>
 #include <strata/callbacks/profiler.hpp>
 #include <strata/communicators/in_process.hpp>
-#include <strata/distribute/mesh.hpp>
+#include <strata/distribute/device_mesh.hpp>
 #include <strata/distribute/pipeline_among.hpp>
 #include <strata/strata.hpp>
 #include <string>
@@ -22,7 +22,7 @@ namespace {
 using net = sequential<input<28, 28, 1>, flatten, dense<32, relu, kernel_regularizer<l2<0.001_r>>>, dropout<0.2_r>,
                        residual<dense<32, relu>>, dense<16, sigmoid>, dense<10, softmax>>;
 template <int Index, class... Items>
-using here = on<device<Index>, Items...>;
+using here = on_device<Index, Items...>;
 using branches = sequential<input<28, 28, 1>, flatten, dense<24, relu>,
                             add<here<1, dense<16, relu>>, here<0, frozen<dense<16, relu>>>>, dense<10, softmax>>;
 using plain_branches =
@@ -45,8 +45,8 @@ struct outcome {
 template <class Network, class Optimizer>
 outcome trained(const auto& strategy, Optimizer optimizer) {
   trainer model{Network{}, optimizer, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(7)};
-  const history past = model.fit(digits() | data::shuffle(100) | data::batch<32>, epochs(2),
-                                 validation(digits() | data::batch<24>), verbosity::off);
+  const training_history past = model.fit(digits() | data::shuffle(100) | data::batch<32>, epochs(2),
+                                          validation(digits() | data::batch<24>), verbosity::off);
   model.set_trainable("dense_1", false);
   model.fit(digits() | data::batch<24>, epochs(1), verbosity::off);
   outcome out{{model.parameters().begin(), model.parameters().end()}};
@@ -97,11 +97,12 @@ TEST_CASE("a mesh of pipelines, in processes and in threads: the bits of one dev
   using halves = pipeline<balanced<2>, micro_batches<4>>;
   using folded = pipeline<balanced<4>, micro_batches<2>, interleaved<2>>;
   const adam clipped{.global_clipnorm = 0.5};
-  check<net, mesh_among<in_process, data_parallel<2>, halves>, net>(4, clipped, {.threads = 1, .leaves = 4});
-  check<net, mesh_among<in_process, data_parallel<2>, folded>, net>(4, lamb{}, {.threads = 1, .leaves = 6});
+  check<net, device_mesh_among<in_process, data_parallel<2>, halves>, net>(4, clipped, {.threads = 1, .leaves = 4});
+  check<net, device_mesh_among<in_process, data_parallel<2>, folded>, net>(4, lamb{}, {.threads = 1, .leaves = 6});
   const outcome expected = trained<net>(one_device{{.threads = 1, .leaves = 4}}, clipped);
-  CHECK(trained<net>(mesh<data_parallel<2>, halves>{{.leaves = 4}}, clipped) == expected);
-  const trainer model{net{}, clipped, sparse_categorical_crossentropy{}, accuracy{}, mesh<data_parallel<2>, halves>{}, seed(7)};
+  CHECK(trained<net>(device_mesh<data_parallel<2>, halves>{{.leaves = 4}}, clipped) == expected);
+  const trainer model{net{},  clipped, sparse_categorical_crossentropy{}, accuracy{}, device_mesh<data_parallel<2>, halves>{},
+                      seed(7)};
   std::ostringstream plan;
   print_plan(model, plan);
   CHECK(plan.str().find("\n2 groups of 2 places, one_forward_one_backward of 4 micro-batches, ") != std::string::npos);
@@ -127,13 +128,13 @@ TEST_CASE("processes that disagree are told before the first step") {
   });
   CHECK(failures[1] == "the processes do not have the same micro_batch: process 1 differs from process 0; here: 3");
   failures = in_processes(2, [&](const in_process& member) {
-    member.rank() == 0 ? make(mesh_among<in_process, data_parallel<2>, pipeline<balanced<2>>>{member})
+    member.rank() == 0 ? make(device_mesh_among<in_process, data_parallel<2>, pipeline<balanced<2>>>{member})
                        : make(pipeline_among<in_process, balanced<2>>{member});
   });
   CHECK(failures[1] ==
         "the processes do not have the same number of groups that divide batches: process 1 differs from process 0; here: 1");
   failures = in_processes(
-      3, [&](const in_process& member) { make(mesh_among<in_process, data_parallel<2>, pipeline<balanced<2>>>{member}); });
+      3, [&](const in_process& member) { make(device_mesh_among<in_process, data_parallel<2>, pipeline<balanced<2>>>{member}); });
   for (const std::string& each : failures)
     CHECK(each == "the network is cut for 2 processes in each of 2 groups, which are 4, but there are 3");
 }

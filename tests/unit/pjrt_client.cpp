@@ -21,6 +21,7 @@
 #include "scratch_folder.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 using mock_pjrt::observed;
 using stablehlo::role;

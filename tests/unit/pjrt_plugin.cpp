@@ -41,7 +41,7 @@ TEST_CASE("a plugin is loaded once, whatever name it is given") {
   std::filesystem::create_symlink(MOCK_PJRT, folder / "link.so");
   CHECK(&pjrt::plugin::load(folder / "link.so") == &p);
   CHECK(p.minor_version() == 81);
-  CHECK(observed().alive["error"] == 0);  // those that reported the sizes are freed
+  CHECK(observed().alive["error"] == 0);  // those that told the sizes
 }
 
 TEST_CASE("a file that is no plugin is refused with its name") {
@@ -100,7 +100,7 @@ TEST_CASE("plugins are found by path, by the environment, and where pip puts the
   CHECK(error_of([] { pjrt::find_plugin("/none/plugin.so"); }) == "/none/plugin.so: there is no such plugin");
   CHECK(error_of([] { pjrt::find_plugin("gpu"); }) == "gpu: a plugin is a path, \"cpu\", \"tpu\" or \"cuda\"");
   const with_variable environment("VIRTUAL_ENV", folder.path.string());
-  const std::string without = error_of([] { pjrt::find_plugin("cuda"); });  // this machine may have such a plugin
+  const std::string without = error_of([] { pjrt::find_plugin("cuda"); });  // a machine may have one
   CHECK((without == "no error" || contains(without, "in the packages of the Pythons in " + (folder / "lib").string())));
   const with_variable home("HOME", folder.path.string());
   const with_variable no_conda("CONDA_PREFIX", "");

@@ -15,12 +15,13 @@
 #include "gradient_check.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
 /// The same items, inside `on` and as a plain branch.
 template <int Index, class... Items>
-using here = on<device<Index>, Items...>;
+using here = on_device<Index, Items...>;
 template <int, class... Items>
 using anywhere = branch<Items...>;
 

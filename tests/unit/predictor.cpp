@@ -17,6 +17,7 @@
 
 #include "error_of.hpp"
 using namespace strata;
+using namespace strata::core;
 using test::error_of;
 
 namespace {
@@ -66,11 +67,11 @@ struct brittle {
 template <class Program>
 struct brittle_engine : cpu_engine<Program, brittle> {
   brittle_engine(compute_options how, leaf_policy policy, int slots) : cpu_engine<Program, brittle>(how, policy, slots) {
-    if (brittle::fails) throw error("no memory");
+    if (brittle::fails) throw strata_error("no memory");
     ++brittle::made;
   }
   int prepare(int samples, purpose why, int processes) {
-    if (samples > 2000) throw error("no memory");
+    if (samples > 2000) throw strata_error("no memory");
     brittle::largest = std::max(brittle::largest, samples);
     return cpu_engine<Program, brittle>::prepare(samples, why, processes);
   }
@@ -79,9 +80,9 @@ struct brittle_engine : cpu_engine<Program, brittle> {
 
 template <class Operation, class Precision, shape... In>
   requires(!std::is_void_v<typename find_kernel<cpu, Operation, Precision, In...>::type>)
-struct strata::kernel<brittle, Operation, Precision, In...> : find_kernel<cpu, Operation, Precision, In...>::type {};
+struct strata::core::kernel<brittle, Operation, Precision, In...> : find_kernel<cpu, Operation, Precision, In...>::type {};
 template <class Program>
-struct strata::engine_for<Program, brittle> {
+struct strata::core::engine_for<Program, brittle> {
   using type = brittle_engine<Program>;
 };
 

@@ -31,11 +31,12 @@ struct greedy {
 };
 
 template <class Network, class Precision = strata::precision::f32>
-using training = strata::program<Network, strata::sparse_categorical_crossentropy<>, int, strata::type_list<>, Precision>;
+using training =
+    strata::core::program<Network, strata::sparse_categorical_crossentropy<>, int, strata::core::type_list<>, Precision>;
 
 }  // namespace
 
-namespace strata {
+namespace strata::core {
 
 template <class Operation, class P, shape... In>
 struct kernel<planner, Operation, P, In...> {};
@@ -60,9 +61,10 @@ struct kernel<greedy, fused<Operations...>, P, In...> {};
 template <class Activation, loss_function L, class P, shape In>
 struct kernel<greedy, fused<Activation, L>, P, In> {};
 
-}  // namespace strata
+}  // namespace strata::core
 
 using namespace strata;
+using namespace strata::core;
 
 TEST_CASE("a plan says what is fused, who reads what, where it lies, and what backward does") {
   using chain = sequential<input<6, 6, 1>, max_pool2d<2>, conv2d<4, 2, relu>, flatten, dense<3>>;

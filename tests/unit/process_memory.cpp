@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <numeric>
-#include <strata/distribute/mesh.hpp>
+#include <strata/distribute/device_mesh.hpp>
 #include <strata/distribute/pipeline_among.hpp>
 #include <strata/distribute/process_memory.hpp>
 #include <strata/distribute/synchronous_among.hpp>
@@ -17,6 +17,7 @@
 #ifndef STRATA_TEST_NEW_IS_TAKEN
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -161,7 +162,7 @@ void check_process_of(std::size_t processes, training_sizes sizes, double of_ini
 
 TEST_CASE("each process of a mesh: the same") {
   using map = layout_map<rule<"dense", by_columns>, rule<"dense_1", by_columns>, rule<"dense_2", by_rows>>;
-  using in_parts = mesh_among<fake_machines, data_parallel<2>, tensor_parallel<2, map>>;
+  using in_parts = device_mesh_among<fake_machines, data_parallel<2>, tensor_parallel<2, map>>;
   constexpr training_sizes sizes{.batch = 64, .leaves = 4};
   constexpr process_memory planned = process_memory_of<P, in_parts>(sizes);
   static_assert(planned.slots < process_memory_of<P>(sizes).slots * 2 / 3);
@@ -171,14 +172,16 @@ TEST_CASE("each process of a mesh: the same") {
   check_process_of<in_parts>(4, fewer_at_a_time, bytes_of_initializer<mlp>,
                              [&](int) { return process_memory_of<P, in_parts>(fewer_at_a_time); });
   CHECK(process_memory_table<P, in_parts>(sizes).find("rank ") != std::string::npos);
-  using in_stages = mesh_among<fake_machines, data_parallel<2>, pipeline<balanced<2>, micro_batches<4>>>;
+  using in_stages = device_mesh_among<fake_machines, data_parallel<2>, pipeline<balanced<2>, micro_batches<4>>>;
   check_process_of<in_stages>(4, sizes, bytes_of_initializer<mlp>,
                               [&](int p) { return process_memory_of<P, in_stages>(sizes, p % 2); });
-  using in_both = mesh_among<fake_machines, data_parallel<1>, pipeline<balanced<2>, micro_batches<4>>, tensor_parallel<2, map>>;
+  using in_both =
+      device_mesh_among<fake_machines, data_parallel<1>, pipeline<balanced<2>, micro_batches<4>>, tensor_parallel<2, map>>;
   check_process_of<in_both>(4, sizes, bytes_of_initializer<mlp>,
                             [&](int p) { return process_memory_of<P, in_both>(sizes, p / 2); });
   // Six micro-batches of four leaves are four.
-  using in_six = mesh_among<fake_machines, data_parallel<1>, pipeline<balanced<2>, micro_batches<6>>, tensor_parallel<2, map>>;
+  using in_six =
+      device_mesh_among<fake_machines, data_parallel<1>, pipeline<balanced<2>, micro_batches<6>>, tensor_parallel<2, map>>;
   static_assert(process_memory_of<P, in_six>({.batch = 96, .leaves = 4}, 0).messages ==
                 process_memory_of<P, in_both>({.batch = 96, .leaves = 4}, 0).messages);
 }

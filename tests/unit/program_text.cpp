@@ -8,6 +8,7 @@
 #include <vector>
 
 using namespace strata;
+using namespace strata::core;
 using detail::text_of_optimizer;
 using detail::text_of_program;
 

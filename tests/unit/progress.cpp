@@ -8,6 +8,7 @@
 #include <strata/train/progress.hpp>
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 
@@ -197,23 +198,23 @@ TEST_CASE("logs keep their order and say what they have") {
   CHECK(l.names() == "loss, accuracy, val_loss");
   CHECK(l.find("val_loss") == 1.0);
   CHECK_FALSE(l.contains("auc"));
-  CHECK_THROWS_WITH_AS(l["auc"], "there is no 'auc' in the logs; they have loss, accuracy, val_loss", error);
-  CHECK_THROWS_WITH_AS(logs{}["auc"], "there is no 'auc' in the logs: they are empty", error);
+  CHECK_THROWS_WITH_AS(l["auc"], "there is no 'auc' in the logs; they have loss, accuracy, val_loss", strata_error);
+  CHECK_THROWS_WITH_AS(logs{}["auc"], "there is no 'auc' in the logs: they are empty", strata_error);
   std::ostringstream out;
   out << l;
   CHECK(out.str() == "loss: 0.75 - accuracy: 0.25 - val_loss: 1");
 }
 
 TEST_CASE("a history is read by metric") {
-  history h;
-  CHECK_THROWS_WITH_AS(h["loss"], "there is no 'loss' in the history: it is empty", error);
+  training_history h;
+  CHECK_THROWS_WITH_AS(h["loss"], "there is no 'loss' in the history: it is empty", strata_error);
   h.add(3, {{"loss", 0.5}});
   h.add(4, {{"loss", 0.25}, {"val_loss", 0.75}});
   CHECK(h["loss"] == std::vector{0.5, 0.25});
   CHECK(h["val_loss"] == std::vector{0.75});
   CHECK(h.epochs() == std::vector{3, 4});
   CHECK(h.contains("val_loss"));
-  CHECK_THROWS_WITH_AS(h["auc"], "there is no 'auc' in the history; it has loss, val_loss", error);
+  CHECK_THROWS_WITH_AS(h["auc"], "there is no 'auc' in the history; it has loss, val_loss", strata_error);
   std::ostringstream out;
   out << h;
   CHECK(out.str() == "Epoch 4 - loss: 0.5\nEpoch 5 - loss: 0.25 - val_loss: 0.75\n");

@@ -13,6 +13,7 @@
 #include "posix.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 namespace fs = std::filesystem;
 
@@ -39,7 +40,7 @@ struct scratch {
   std::string complaint() const {
     try {
       const safetensors_file opened(file);
-    } catch (const error& e) {
+    } catch (const strata_error& e) {
       const std::string text = e.what();
       CHECK(text.find(file.string()) != std::string::npos);
       return text;
@@ -129,7 +130,7 @@ TEST_CASE("nothing is written that could not be read") {
   const auto write = [&](std::vector<safetensor> tensors, const safetensors_metadata& metadata = {}) {
     try {
       write_safetensors(s.file, tensors, metadata);
-    } catch (const error& e) {
+    } catch (const strata_error& e) {
       return std::string(e.what());
     }
     return std::string();
@@ -272,7 +273,7 @@ TEST_CASE("a damaged file is read as what it claims to be, or refused") {
         CHECK(in.bytes(e.name).size() == e.bytes);
       }
       ++read;
-    } catch (const error& e) {
+    } catch (const strata_error& e) {
       CHECK(std::string_view(e.what()).starts_with(s.file.string()));
       ++refused;
     }

@@ -16,6 +16,7 @@
 #include "gradient_check.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -82,7 +83,7 @@ TEST_CASE("the loss is the sum of weight times loss, divided by the number of sa
   const logs plain = model.evaluate(p.x, p.y), weighted = model.evaluate(p.x, p.y, sample_weight(p.weights), batch_size(16));
   CHECK(weighted["loss"] == doctest::Approx(expected / count).epsilon(1e-5));
   CHECK(weighted["accuracy"] == plain["accuracy"]);
-  const history past = model.fit(p.x, p.y, validation(p.x, p.y, p.weights), batch_size(16), verbosity::off);
+  const training_history past = model.fit(p.x, p.y, validation(p.x, p.y, p.weights), batch_size(16), verbosity::off);
   CHECK(past["val_loss"].back() == model.evaluate(p.x, p.y, sample_weight(p.weights), batch_size(16))["loss"]);
 }
 

@@ -16,7 +16,7 @@ template <class Schedule>
 std::string complaint(Schedule s) {
   try {
     learning_rate_schedule rate = s;
-  } catch (const error& e) {
+  } catch (const strata_error& e) {
     return e.what();
   }
   return "";

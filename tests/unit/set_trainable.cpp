@@ -17,6 +17,7 @@
 #include "gradient_check.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -55,7 +56,9 @@ auto make(const Optimizer& optimizer = {.learning_rate = 0.01}, const Extra&... 
 void freeze(auto& model, const std::vector<std::string>& layers, bool on = true) {
   for (const std::string& name : layers) model.set_trainable(name, !on);
 }
-history fit(auto& model, int for_epochs = 2) { return model.fit(x, y, epochs(for_epochs), batch_size(16), verbose::off); }
+training_history fit(auto& model, int for_epochs = 2) {
+  return model.fit(x, y, epochs(for_epochs), batch_size(16), verbose::off);
+}
 
 /// Each parameter of a network, in the order of the tape.
 template <class Network>
@@ -76,7 +79,7 @@ void check_against_type(const std::vector<std::string>& layers, const Optimizer&
   auto by_name = make<whole>(optimizer, extra...);
   REQUIRE(transfer_weights(by_type, by_name).skipped.empty());
   freeze(by_name, layers);
-  const history expected = fit(by_type), past = fit(by_name);
+  const training_history expected = fit(by_type), past = fit(by_name);
   CHECK(past["loss"] == expected["loss"]);
   CHECK(past["accuracy"] == expected["accuracy"]);
   CHECK(parameters_of<whole>(by_name) == parameters_of<Frozen>(by_type));
@@ -104,7 +107,7 @@ TEST_CASE("layers frozen at run time: the bits of a network whose type freezes t
 TEST_CASE("layers frozen at run time: any number of threads and processes") {
   auto model = make<whole>(adamw{.learning_rate = 0.01}, one_device{{.threads = 1, .leaves = 4}});
   freeze(model, middle);
-  const history past = fit(model);
+  const training_history past = fit(model);
   auto threads = make<whole>(adamw{.learning_rate = 0.01}, mirrored{cpus(3), {.leaves = 4}});
   freeze(threads, middle);
   CHECK(fit(threads)["loss"] == past["loss"]);
@@ -185,7 +188,7 @@ TEST_CASE("with everything frozen, nothing changes") {
   const auto start = parameters_of<whole>(model);
   freeze(model, layer_names_of<whole>());
   CHECK(summary(model).find(" Trainable params: 0 ") != std::string::npos);
-  const history past = fit(model);
+  const training_history past = fit(model);
   CHECK(past["loss"][0] == past["loss"][1]);
   CHECK(parameters_of<whole>(model) == start);
 }

@@ -24,6 +24,7 @@
 #include "error_of.hpp"
 #include "scratch_folder.hpp"
 using namespace strata;
+using namespace strata::core;
 using strata::test::contains;
 using strata::test::error_of;
 using namespace std::chrono_literals;
@@ -128,7 +129,7 @@ void exchange(shared_memory_communicator& c, int rounds) {
     c.wait("a round");
     for (int r = 0; r < c.size(); ++r)
       for (std::size_t i = 0; r != c.rank() && i < bytes; ++i)
-        if (in.data()[std::size_t(r) * most + i] != std::byte(pattern(r, round, i))) throw error("wrong byte");
+        if (in.data()[std::size_t(r) * most + i] != std::byte(pattern(r, round, i))) throw strata_error("wrong byte");
   }
 }
 }  // namespace
@@ -158,7 +159,7 @@ TEST_CASE("memory that was given back is not taken for new memory") {
       c.send(memory, 0, bytes, 1 - rank);
       c.wait("bytes");
       if (memory.data()[bytes] != std::byte(10 * (1 - rank) + round) || memory.data()[2 * bytes - 1] != memory.data()[bytes])
-        throw error("old");
+        throw strata_error("old");
     }
   };
   processes others(2, run);
@@ -215,7 +216,7 @@ TEST_CASE("what cannot be reached in both directions is left to another way") {
       folder_store store(folder.path.string());
       lying_store liar(store, lies[i]);
       shared_memory_communicator c(rank == 1 ? static_cast<key_value_store&>(liar) : store, rank, 2, 10s);
-      if (c.reaches(1 - rank)) throw error("reached");
+      if (c.reaches(1 - rank)) throw strata_error("reached");
     };
     processes others(2, run);
     CHECK_NOTHROW(run(0));
@@ -233,8 +234,8 @@ TEST_CASE("machines are those that reach each other; where that is no question o
       });
       shared_memory_communicator c(rank == 1 ? static_cast<key_value_store&>(liar) : store, rank, 3, 10s);
       for (int r = 0; r < 3; ++r) {
-        if (c.machine_of(r) != (all_reach ? 0 : r)) throw error("another machine");
-        if (r != rank && c.reaches(r) != (all_reach || r == 0 || rank == 0)) throw error("reached");
+        if (c.machine_of(r) != (all_reach ? 0 : r)) throw strata_error("another machine");
+        if (r != rank && c.reaches(r) != (all_reach || r == 0 || rank == 0)) throw strata_error("reached");
       }
     };
     processes others(3, run);
@@ -249,8 +250,8 @@ TEST_CASE("one that is not to share memory is alone on its machine") {
   const auto run = [&](int rank) {
     folder_store store(folder.path.string());
     shared_memory_communicator c(store, rank, 3, 10s, std::make_shared<wait_state>(), rank != 1);
-    if (c.machine_of(0) != 0 || c.machine_of(1) != 1 || c.machine_of(2) != 0) throw error("another machine");
-    if (c.reaches(1) || (rank != 1 && !c.reaches(2 - rank))) throw error("reached");
+    if (c.machine_of(0) != 0 || c.machine_of(1) != 1 || c.machine_of(2) != 0) throw strata_error("another machine");
+    if (c.reaches(1) || (rank != 1 && !c.reaches(2 - rank))) throw strata_error("reached");
   };
   processes others(3, run);
   CHECK_NOTHROW(run(0));
@@ -267,7 +268,7 @@ TEST_CASE("memory beyond the limit of file sizes is an error, but not where no p
     ::setrlimit(RLIMIT_FSIZE, &little);
     (void)c.allocate(100'000);
     const std::string why = error_of<communication_error>([&] { (void)c.allocate(2'000'000); });
-    if (why != "cannot share 2000000 bytes of memory with other processes: File too large") throw error(why);
+    if (why != "cannot share 2000000 bytes of memory with other processes: File too large") throw strata_error(why);
   };
   processes two(3, [&](int rank) { run(rank - 1); });
   CHECK(two.status(1) == 0);

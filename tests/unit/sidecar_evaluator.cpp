@@ -52,7 +52,7 @@ TEST_CASE("each snapshot gives what the model that wrote it gives, and the end o
     }
   };
   auto model = make_model();
-  const history past =
+  const training_history past =
       model.fit(train_data(), epochs(4), validation(test_data()), backup_and_restore{backup}, slow_down{evaluated}, verbose::off);
   beside.join();
   REQUIRE(seen.size() == 4);

@@ -17,6 +17,7 @@
 #include "repetitions.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 namespace fs = std::filesystem;
 
@@ -87,7 +88,7 @@ auto make_trainer(int threads = 1, std::uint64_t number = 11) {
                  accuracy{}, one_device{{.threads = threads, .leaves = 4}}, seed(number)};
 }
 auto weights_of(const auto& model) { return std::vector(model.parameters().begin(), model.parameters().end()); }
-bool equal(const history& a, const history& b) { return a.epochs() == b.epochs() && a.all() == b.all(); }
+bool equal(const training_history& a, const training_history& b) { return a.epochs() == b.epochs() && a.all() == b.all(); }
 
 /// Trains with a crash after each step, and compares with a training without.
 template <class MakeSource, class... Options>
@@ -95,7 +96,7 @@ void check_crashes(MakeSource make_source, long steps, backup_options how, Optio
   scratch at;
   auto whole = make_trainer();
   auto all = make_source();
-  const history expected = whole.fit(all, epochs(3), verbose::off, lower_rate{}, options...);
+  const training_history expected = whole.fit(all, epochs(3), verbose::off, lower_rate{}, options...);
   REQUIRE(whole.executor().step() == steps);
   for (long step = 1; step <= steps; step += is_sanitized ? 4 : 1) {
     CAPTURE(step);
@@ -108,7 +109,8 @@ void check_crashes(MakeSource make_source, long steps, backup_options how, Optio
     }
     auto model = make_trainer(2);  // with another number of threads
     auto source = make_source();
-    const history past = model.fit(source, epochs(3), verbose::off, lower_rate{}, options..., backup_and_restore{at.folder, how});
+    const training_history past =
+        model.fit(source, epochs(3), verbose::off, lower_rate{}, options..., backup_and_restore{at.folder, how});
     REQUIRE(weights_of(model) == weights_of(whole));
     REQUIRE(equal(past, expected));
     REQUIRE(model.executor().step() == steps);
@@ -241,7 +243,7 @@ TEST_CASE("a learning rate that was set by hand goes on") {
 TEST_CASE("a training that was done need not be done again") {
   scratch at;
   auto model = make_trainer(), again = make_trainer();
-  const history past =
+  const training_history past =
       model.fit(shuffled(), epochs(2), verbose::off, backup_and_restore{at.folder, {.delete_checkpoint = false}});
   CHECK(fs::exists(at.newest));
   long step = 0;
@@ -258,7 +260,7 @@ TEST_CASE("early stopping is not forgotten") {
   };
   scratch at;
   auto whole = make_trainer(), first = make_trainer(), second = make_trainer();
-  const history expected = whole.fit(shuffled(), epochs(5), verbose::off, stop{});
+  const training_history expected = whole.fit(shuffled(), epochs(5), verbose::off, stop{});
   REQUIRE(expected.size() == 2);
   CHECK_THROWS_AS(first.fit(shuffled(), epochs(5), verbose::off, stop{}, crash_at{9},
                             backup_and_restore{at.folder, {.save_every_batches = 1}}),
@@ -314,7 +316,7 @@ TEST_CASE("a position as text") {
     const std::string cut = sent.substr(0, size);
     try {
       CHECK(detail::unpacked(cut).size() < metadata.size());  // cut between two values
-    } catch (const error& e) {
+    } catch (const strata_error& e) {
       CHECK(says(e.what(), "damaged"));
     }
   }
@@ -531,13 +533,14 @@ TEST_CASE("SIGTERM: fit saves, returns and says so; and goes on later") {
   terminations = 0;
   scratch at;
   auto whole = make_trainer();
-  const history expected = whole.fit(shuffled(), epochs(3), verbose::off);
+  const training_history expected = whole.fit(shuffled(), epochs(3), verbose::off);
   for (long step = 1; step <= 15; ++step) {
     CAPTURE(step);
     auto first = make_trainer();
     backup_and_restore backup{at.folder, {.save_every_epochs = 0}};
     bool seen = false;
-    const history some = first.fit(shuffled(), epochs(3), verbose::off, terminate_at{step}, watch_interruption{&seen}, backup);
+    const training_history some =
+        first.fit(shuffled(), epochs(3), verbose::off, terminate_at{step}, watch_interruption{&seen}, backup);
     CHECK(backup.interrupted());
     CHECK(seen);
     CHECK(first.executor().step() == step);

@@ -29,6 +29,7 @@
 #include "error_of.hpp"
 #include "scratch_folder.hpp"
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 namespace fs = std::filesystem;
 
@@ -89,7 +90,7 @@ bool may_change_files(std::uint64_t call) {
   return !harmless.contains(call);
 }
 /// Calls f in another process, which is killed before its n-th system call that may change files. False if f has returned before.
-/// Throws strata::error if processes may not be traced.
+/// Throws strata_error if processes may not be traced.
 bool killed_at(int n, const std::function<void()>& f) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -100,7 +101,7 @@ bool killed_at(int n, const std::function<void()>& f) {
   }
   int status = 0;
   ::waitpid(child, &status, 0);
-  if (!WIFSTOPPED(status)) throw error("a process cannot be traced here");
+  if (!WIFSTOPPED(status)) throw strata_error("a process cannot be traced here");
   ::ptrace(PTRACE_SETOPTIONS, child, nullptr, PTRACE_O_TRACESYSGOOD);  // PTRACE_GET_SYSCALL_INFO needs it
   for (int calls = 0; calls < n;) {                                    // each system call stops the process twice
     ::ptrace(PTRACE_SYSCALL, child, nullptr, nullptr);

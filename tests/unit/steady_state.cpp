@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include <barrier>
-#include <strata/distribute/mesh.hpp>
+#include <strata/distribute/device_mesh.hpp>
 #include <strata/distribute/tensor_parallel_among.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/predictor.hpp>
@@ -19,6 +19,7 @@
 #ifndef STRATA_TEST_NEW_IS_TAKEN
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -93,9 +94,9 @@ TEST_CASE("nor do steps of ranks that divide layers") {
   };
   const auto alone = [] {};
   CHECK(allocations_of(tensor_parallel<2, halves>{}, alone) == 0);
-  CHECK(allocations_of(mesh<data_parallel<2>, tensor_parallel<2, halves>>{}, alone) == 0);
-  CHECK(allocations_of(mesh<data_parallel<1>, pipeline<balanced<2>, micro_batches<4>>, tensor_parallel<2, halves>>{}, alone) ==
-        0);
+  CHECK(allocations_of(device_mesh<data_parallel<2>, tensor_parallel<2, halves>>{}, alone) == 0);
+  CHECK(allocations_of(device_mesh<data_parallel<1>, pipeline<balanced<2>, micro_batches<4>>, tensor_parallel<2, halves>>{},
+                       alone) == 0);
   std::barrier all(2);
   const auto meet = [&] { all.arrive_and_wait(); };
   std::vector<in_process> members = in_process::group(2);

@@ -10,6 +10,7 @@
 
 #include "scratch_folder.hpp"
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 
@@ -54,7 +55,7 @@ TEST_CASE("fit ends after a step, with the weights of that step and the history 
   int ends = 0;
   auto model = make();
   stop_on_interrupt stops;
-  const history past = model.fit(data, epochs(10), verbosity::off, user{5, &second_is_deadly, &ends}, stops);
+  const training_history past = model.fit(data, epochs(10), verbosity::off, user{5, &second_is_deadly, &ends}, stops);
   CHECK(stops.interrupted());
   CHECK(past.size() == 1);
   CHECK(ends == 1);

@@ -14,6 +14,7 @@
 #include "error_of.hpp"
 
 namespace strata::test {
+using namespace core;
 
 /// Process 1 keeps process 0 waiting for more than twice the time-out; a wait ends only when time is no longer suspended.
 template <class Communicator>

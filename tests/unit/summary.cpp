@@ -18,6 +18,7 @@
 #include <strata/network/summary.hpp>
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 

@@ -22,6 +22,7 @@
 #include "repetitions.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -64,8 +65,9 @@ outcome trained(const auto& strategy, const auto& prepared) {
                 strategy,
                 seed(7)};
   keep_matrix matrix;
-  const history past = model.fit(digits() | data::shuffle(150) | prepared | data::batch<64>, epochs(2),
-                                 validation(digits() | prepared | data::batch<40> | data::prefetch()), verbose::off, matrix);
+  const training_history past =
+      model.fit(digits() | data::shuffle(150) | prepared | data::batch<64>, epochs(2),
+                validation(digits() | prepared | data::batch<40> | data::prefetch()), verbose::off, matrix);
   const auto w = model.executor().parameters();
   outcome out{{w.begin(), w.end()}};
   for (const auto& [name, value] : past.all().back()) out.reported.push_back(value);
@@ -167,7 +169,7 @@ TEST_CASE("each sample is made by the process that computes it, and by no other"
 TEST_CASE("where a sample may turn out to be damaged, all processes look at all of them") {
   std::atomic<int> left_out = 0;
   const auto undamaged = data::map_to<shape{28, 28, 1}>([&left_out](auto x, tensor<float, shape{28, 28, 1}> to) {
-                           if (x.data[300] > 0.5f) ++left_out, throw error("damaged");
+                           if (x.data[300] > 0.5f) ++left_out, throw strata_error("damaged");
                            for (int i = 0; i < 784; ++i) to.data[i] = x.data[i] / 2;
                          }) |
                          data::ignore_errors;
@@ -202,7 +204,7 @@ TEST_CASE("all processes know where the time of each went: who makes its samples
   CHECK(times[0][0].waiting > times[0][1].waiting);
 
   trainer alone_one{mlp{}, adam{}, sparse_categorical_crossentropy{}};
-  const history past = alone_one.fit(digits() | data::batch<50>, verbose::off);
+  const training_history past = alone_one.fit(digits() | data::batch<50>, verbose::off);
   REQUIRE(past.times().size() == 1);
   CHECK(past.times()[0].compute > 0);
   CHECK(past.times()[0].waiting == 0);
@@ -219,7 +221,7 @@ std::vector<std::string> thrown_by_two(const Fit& fit) {
       trainer model{mlp{}, adam{}, sparse_categorical_crossentropy{}, synchronous_among{member, {.threads = 1, .leaves = 2}}};
       try {
         fit(model, member.rank());
-      } catch (const error& e) {
+      } catch (const strata_error& e) {
         thrown[std::size_t(member.rank())] = e.what();
       }
     });
@@ -320,7 +322,7 @@ TEST_CASE("batches of different sizes are noticed where no process could know be
     CHECK(contains(why, "the processes do not read the same batches: one of "));
 }
 
-TEST_CASE("mirrored needs a device") { CHECK_THROWS_WITH_AS(cpus(0), "cpus(0): at least one device is needed", error); }
+TEST_CASE("mirrored needs a device") { CHECK_THROWS_WITH_AS(cpus(0), "cpus(0): at least one device is needed", strata_error); }
 
 TEST_CASE("in_process: a receiver that comes after the sender has given up and ended gets what was sent") {
   std::vector<in_process> members = in_process::group(2, std::chrono::milliseconds(10));

@@ -21,6 +21,7 @@
 #include "error_of.hpp"
 #include "stopped_time.hpp"
 using namespace strata;
+using namespace strata::core;
 using io::file_descriptor;
 using strata::test::contains;
 using strata::test::error_of;

@@ -8,7 +8,7 @@
 #include <limits>
 #include <sstream>
 #include <strata/callbacks/check_numerics.hpp>
-#include <strata/distribute/mesh.hpp>
+#include <strata/distribute/device_mesh.hpp>
 #include <strata/distribute/tensor_parallel_among.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
@@ -23,6 +23,7 @@
 #include "scratch_folder.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -154,14 +155,14 @@ TEST_CASE("a mesh of groups and ranks: the bits of one device") {
   using P = program_with<dense_layers>;
   using inner = tensor_parallel<2, dense_columns>;
   const outcome expected = trained<P>(one_device{{.threads = 1, .leaves = 4}});
-  using threads = mesh<data_parallel<3>, inner>;
+  using threads = device_mesh<data_parallel<3>, inner>;
   CHECK(trained<P>(threads{{.leaves = 4}}) == expected);
   std::ostringstream text;
   print_plan(planned<P, threads>{}, text);
   CHECK(contains(text.str(), "\n3 groups of 2 ranks\nlayer "));
   std::vector<outcome> all(4, outcome{});
   const auto failures = in_processes(4, [&](const in_process& member) {
-    all[std::size_t(member.rank())] = trained<P>(mesh_among<in_process, data_parallel<2>, inner>{member, {.leaves = 4}});
+    all[std::size_t(member.rank())] = trained<P>(device_mesh_among<in_process, data_parallel<2>, inner>{member, {.leaves = 4}});
   });
   for (const std::string& each : failures) CHECK(each == "no error");
   for (const outcome& each : all) CHECK(each == expected);
@@ -172,14 +173,14 @@ TEST_CASE("a mesh of groups of pipelines whose ranks divide layers: the bits of 
   using P = program_with<dense_layers>;
   using inner = tensor_parallel<2, dense_columns>;
   const outcome expected = trained<P>(one_device{{.threads = 1, .leaves = 4}}, 1, sizes);
-  CHECK(trained<P>(mesh<data_parallel<1>, pipeline<balanced<2>, micro_batches<8>, gpipe>, inner>{{.leaves = 4}}, 1, sizes) ==
-        expected);
-  CHECK(trained<P>(mesh<data_parallel<2>, pipeline<balanced<4>, micro_batches<4>, interleaved<2>>, inner>{{.leaves = 4}}, 1,
+  CHECK(trained<P>(device_mesh<data_parallel<1>, pipeline<balanced<2>, micro_batches<8>, gpipe>, inner>{{.leaves = 4}}, 1,
                    sizes) == expected);
+  CHECK(trained<P>(device_mesh<data_parallel<2>, pipeline<balanced<4>, micro_batches<4>, interleaved<2>>, inner>{{.leaves = 4}},
+                   1, sizes) == expected);
 
   // The output of dense_1 goes to the next stage without being gathered; penalties.
   using Q = program_with<pair>;
-  using two_by_two = mesh<data_parallel<2>, pipeline<stages<2, 2>, micro_batches<2>>, tensor_parallel<2, pairs>>;
+  using two_by_two = device_mesh<data_parallel<2>, pipeline<stages<2, 2>, micro_batches<2>>, tensor_parallel<2, pairs>>;
   CHECK(trained<Q>(two_by_two{{.leaves = 4}}, 1, sizes) == trained<Q>(tensor_parallel<2, pairs>{{.leaves = 4}}, 1, sizes));
   auto refusing = two_by_two{{.leaves = 4}}.make<Q>(adam{}, 5);
   CHECK(error_of([&] { refusing.prepare(22, purpose::training); }) ==
@@ -189,9 +190,10 @@ TEST_CASE("a mesh of groups of pipelines whose ranks divide layers: the bits of 
   using ends = tensor_parallel<2, layout_map<rule<"dense_1", by_classes>>>;
   using halves = pipeline<balanced<2>, micro_batches<4>>;
   const outcome by_ranks = trained<R>(ends{{.leaves = 4}}, 1, sizes);
-  CHECK(trained<R>(mesh<data_parallel<1>, halves, ends>{{.leaves = 4}}, 1, sizes) == by_ranks);
+  CHECK(trained<R>(device_mesh<data_parallel<1>, halves, ends>{{.leaves = 4}}, 1, sizes) == by_ranks);
   for (const std::string& each : in_processes(4, [&](const in_process& member) {
-         CHECK(trained<R>(mesh_among<in_process, data_parallel<1>, halves, ends>{member, {.leaves = 4}}, 1, sizes) == by_ranks);
+         CHECK(trained<R>(device_mesh_among<in_process, data_parallel<1>, halves, ends>{member, {.leaves = 4}}, 1, sizes) ==
+               by_ranks);
        }))
     CHECK(each == "no error");
 }
@@ -200,8 +202,8 @@ TEST_CASE("the same mesh where each place of each rank is a process") {
   using P = program_with<pair>;
   using pipes = pipeline<stages<2, 2>, micro_batches<2>>;
   using inner = tensor_parallel<2, pairs>;
-  using among = mesh_among<in_process, data_parallel<2>, pipes, inner>;
-  const mesh<data_parallel<2>, pipes, inner> threads{{.leaves = 4}};
+  using among = device_mesh_among<in_process, data_parallel<2>, pipes, inner>;
+  const device_mesh<data_parallel<2>, pipes, inner> threads{{.leaves = 4}};
   for (const float norm : {0.f, 0.02f}) {
     const adam optimizer{.learning_rate = 0.01, .clipnorm = norm};
     const outcome expected = trained<P>(threads, 1, {24, 8, 24}, optimizer);
@@ -262,7 +264,8 @@ TEST_CASE("norms of divided parameters: those of whole ones, bit for bit") {
   using all = program_with<dense_layers>;
   check(std::type_identity<all>{}, tensor_parallel<4, dense_columns>{{.leaves = 4}}, clipped);
   check(std::type_identity<all>{},
-        mesh<data_parallel<1>, pipeline<balanced<2>, micro_batches<8>, gpipe>, tensor_parallel<2, dense_columns>>{{.leaves = 4}},
+        device_mesh<data_parallel<1>, pipeline<balanced<2>, micro_batches<8>, gpipe>, tensor_parallel<2, dense_columns>>{
+            {.leaves = 4}},
         each_clipped);
   check(std::type_identity<program_with<words>>{}, tensor_parallel<4, layout_map<rule<"embedding", by_rows>>>{{.leaves = 4}},
         clipped);
@@ -293,7 +296,7 @@ TEST_CASE("a loss divided by classes: that of one device but for rounding, and t
                   threads = trained<P>(tensor_parallel<4, last>{{.leaves = 4}}, scale);
     CHECK(distance(threads, expected) < tolerance);
     CHECK(threads == trained<P>(tensor_parallel<4, last>{{.leaves = 4, .micro_batch = 2}}, scale));
-    CHECK(threads == trained<P>(mesh<data_parallel<2>, tensor_parallel<4, last>>{{.leaves = 4}}, scale));
+    CHECK(threads == trained<P>(device_mesh<data_parallel<2>, tensor_parallel<4, last>>{{.leaves = 4}}, scale));
     std::vector<outcome> all(4, outcome{});
     const auto failures = in_processes(4, [&](const in_process& member) {
       all[std::size_t(member.rank())] = trained<P>(tensor_parallel_among<in_process, 4, last>{member, {.leaves = 4}}, scale);
@@ -372,7 +375,7 @@ TEST_CASE("callbacks, snapshots, freezing and printing work with divided layers"
   run(one_device{}, "second", 2);
   const auto [weights, plan] = run(divided, "second", 3);
   CHECK(weights == whole);
-  using both = mesh<data_parallel<2>, pipeline<balanced<2>, micro_batches<4>>, tensor_parallel<2, map>>;
+  using both = device_mesh<data_parallel<2>, pipeline<balanced<2>, micro_batches<4>>, tensor_parallel<2, map>>;
   run(both{}, "third", 2);
   CHECK(run(divided, "third", 3).first == whole);
   const std::string of_stages = run(both{}, "first", 4).second;
@@ -397,7 +400,7 @@ TEST_CASE("check_numerics sees all ranks and groups of threads") {
                "the output of dense (affine) is inf at sample 0 of the batch, element 12 of (16,); not finite before this step: "
                "dense/kernel"));
   x[50 * 784 + 5] = std::numeric_limits<float>::quiet_NaN();
-  CHECK(contains(said(mesh<data_parallel<2>, tensor_parallel<2, map>>{}, 1),
+  CHECK(contains(said(device_mesh<data_parallel<2>, tensor_parallel<2, map>>{}, 1),
                  "the data is nan at sample 50 of the batch, number 5"));
 }
 
@@ -420,7 +423,7 @@ TEST_CASE("errors of divided layers name what is wrong") {
   });
   CHECK(failures[1] == "the processes do not have the same micro_batch: process 1 differs from process 0; here: 8");
   failures = in_processes(2, [&](const in_process& m) {
-    using other = mesh_among<in_process, data_parallel<2>, tensor_parallel<1, map>>;
+    using other = device_mesh_among<in_process, data_parallel<2>, tensor_parallel<1, map>>;
     m.rank() == 0 ? make(m, std::type_identity<map>{}) : void(other{m}.make<P>(adam{}, 5));
   });
   CHECK(failures[1] ==

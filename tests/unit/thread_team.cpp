@@ -8,6 +8,7 @@
 
 #include "repetitions.hpp"
 using namespace strata;
+using namespace strata::core;
 using strata::test::repetitions;
 
 TEST_CASE("every task is done once, by a thread of the team, whatever their numbers are") {

@@ -20,6 +20,7 @@
 #include "error_of.hpp"
 #include "repetitions.hpp"
 using namespace strata;
+using namespace strata::core;
 using detail::stream_progress, detail::tls_stream;
 using strata::test::contains;
 using strata::test::error_of;

@@ -17,6 +17,7 @@
 #include <vector>
 
 namespace strata::test {
+using namespace core;
 
 /// Two mappings of the same size: one provides device addresses, which are protected; the other one holds their contents.
 class toy_memory {
@@ -176,9 +177,9 @@ template <class Kernel, class T>
 using wrapped_for_toy = std::conditional_t<takes_whole_batch<Kernel>, on_toy_by_batch<Kernel, T>, on_toy<Kernel, T>>;
 }  // namespace strata::test
 
-namespace strata {
+namespace strata::core {
 template <class Operation, class Precision, shape... In>
   requires(!std::is_void_v<test::reference_kernel<Operation, Precision, In...>>)
 struct kernel<test::toy, Operation, Precision, In...>
     : test::wrapped_for_toy<test::reference_kernel<Operation, Precision, In...>, typename Precision::value_type> {};
-}  // namespace strata
+}  // namespace strata::core

@@ -12,6 +12,7 @@
 #include "toy_device.hpp"
 
 namespace strata::test {
+using namespace core;
 
 template <class Program>
 class toy_engine {
@@ -229,9 +230,9 @@ class toy_engine {
 
 }  // namespace strata::test
 
-namespace strata {
+namespace strata::core {
 template <class Program>
 struct engine_for<Program, test::toy> {
   using type = test::toy_engine<Program>;
 };
-}  // namespace strata
+}  // namespace strata::core

@@ -15,6 +15,7 @@
 #include "scratch_folder.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -44,8 +45,8 @@ auto make_trainer(std::uint64_t s = 1) {
 TEST_CASE("fit learns, evaluate and predict agree with it") {
   const clouds data(90);
   auto model = make_trainer();
-  const history past = model.fit(data.view() | data::shuffle(90, {.seed = 1}) | data::batch<16>, epochs(30),
-                                 validation(data.view() | data::batch<32>), verbosity::off);
+  const training_history past = model.fit(data.view() | data::shuffle(90, {.seed = 1}) | data::batch<16>, epochs(30),
+                                          validation(data.view() | data::batch<32>), verbosity::off);
   CHECK(past.size() == 30);
   CHECK(past["accuracy"].back() > 0.95);
   CHECK(past["loss"].back() < past["loss"].front());
@@ -97,7 +98,7 @@ struct only_one : std::ranges::view_base {
 TEST_CASE("a named pipeline that ends in prefetch is used for everything, as often as one likes") {
   const auto run = [](auto&& train, auto&& test) {
     auto model = make_trainer();
-    history past = model.fit(train, epochs(2), validation(test), verbosity::off);
+    training_history past = model.fit(train, epochs(2), validation(test), verbosity::off);
     const auto option = validation(test);
     for (int k = 0; k < 2; ++k) past = model.fit(train, epochs(2), option, verbosity::off);
     const logs seen = model.evaluate(test);
@@ -126,7 +127,7 @@ TEST_CASE("a network in double takes batches of float") {
   const clouds data(60);
   const auto weights = [&](auto batch) {
     trainer model{net{}, sgd{}, sparse_categorical_crossentropy{}, accuracy{}, precision::f64{}};
-    const history past = model.fit(data.view() | batch, validation(data.view() | batch), verbosity::off);
+    const training_history past = model.fit(data.view() | batch, validation(data.view() | batch), verbosity::off);
     CHECK(model.evaluate(data.view() | batch)["loss"] == past["val_loss"].back());
     const auto predicted = model.predict(data.view() | batch).values;
     std::vector<double> all(model.parameters().begin(), model.parameters().end());
@@ -184,8 +185,8 @@ TEST_CASE("callbacks see every hook, may stop, and may change the learning rate"
   };
   std::string seen;
   auto model = make_trainer();
-  const history past = model.fit(data.view() | data::batch<16>, epochs(10), recorder_of_hooks{seen},
-                                 validation(data.view() | data::batch<16>), verbosity::off);
+  const training_history past = model.fit(data.view() | data::batch<16>, epochs(10), recorder_of_hooks{seen},
+                                          validation(data.view() | data::batch<16>), verbosity::off);
   CHECK(seen == "T(bbb)(bbb)(bbb)E");
   CHECK(past.size() == 3);
   CHECK(model.learning_rate() == doctest::Approx(0.02 / 8));

@@ -13,6 +13,7 @@
 #include "error_of.hpp"
 #include "scratch_folder.hpp"
 using namespace strata;
+using namespace strata::core;
 using strata::test::error_of;
 
 namespace {

@@ -17,6 +17,7 @@
 #include "fake_machines.hpp"
 #include "larger.hpp"
 using namespace strata;
+using namespace strata::core;
 using strata::test::among_machines;
 using strata::test::contains;
 using strata::test::traffic;

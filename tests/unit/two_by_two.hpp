@@ -4,6 +4,7 @@
 #include <type_traits>
 
 namespace strata::test {
+using namespace core;
 
 /// Numbers and words go in, a class and two numbers come out:
 ///   numbers (6) -> dense ────────────┐

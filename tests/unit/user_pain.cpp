@@ -28,6 +28,7 @@
 #include "scratch_folder.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 namespace hana = boost::hana;
 
@@ -82,7 +83,7 @@ auto make(const auto& strategy, int with = 7) {
                  strategy,
                  seed(std::uint64_t(with))};
 }
-auto result_of(const auto& model, const history& past) {
+auto result_of(const auto& model, const training_history& past) {
   return outcome{{model.parameters().begin(), model.parameters().end()}, past.all()};
 }
 
@@ -155,7 +156,7 @@ TEST_CASE("P4: a replica that would end after epoch 1 while the others go on: al
 struct leave_at_once {
   bool leaves;
   void on_batch_end(training_state&) {
-    if (leaves) throw error("enough");
+    if (leaves) throw strata_error("enough");
   }
 };
 
@@ -337,8 +338,8 @@ TEST_CASE("P12: a training that is started again repeats no sample and loses no 
     auto model = make<net>(one_device{{.threads = 1, .leaves = leaves}});
     const auto set = some_data(100);
     backup_and_restore backup{folder.path, {.save_every_batches = 1, .delete_checkpoint = false}};
-    const history past = model.fit(set | data::shuffle(100) | data::batch<32>, epochs(3), validation(set | data::batch<20>),
-                                   backup, crash_at{step}, verbose::off);
+    const training_history past = model.fit(set | data::shuffle(100) | data::batch<32>, epochs(3),
+                                            validation(set | data::batch<20>), backup, crash_at{step}, verbose::off);
     return result_of(model, past);
   };
   for (const long step : {2, 6, 11}) CHECK_THROWS_AS(attempt(step), crash);

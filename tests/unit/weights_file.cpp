@@ -19,12 +19,13 @@
 #include "posix.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 namespace fs = std::filesystem;
 
 namespace {
 
-using small = sequential<input<5, 5, 2>, conv2d<3, 2, groups<1>>, batch_norm<>, flatten, dense<4, relu>, dense<3>>;
+using small = sequential<input<5, 5, 2>, conv2d<3, 2, channel_groups<1>>, batch_norm<>, flatten, dense<4, relu>, dense<3>>;
 constexpr const auto& layout = layout_of<small::items>;
 
 struct scratch {
@@ -53,7 +54,7 @@ template <class Network, class T>
 std::string complaint(const fs::path& file, std::span<T> arena, convert_precision convert = convert_precision::no) {
   try {
     load_weights<Network, T>(file, arena, convert);
-  } catch (const error& e) {
+  } catch (const strata_error& e) {
     return e.what();
   }
   return "";
@@ -135,7 +136,7 @@ TEST_CASE("a file of a later version is refused, one of no version is not") {
   load_weights<tiny, float>(s.file, arena);
   CHECK(arena[1] == 2);
   CHECK_THROWS_WITH_AS((load_weights<tiny, float>(s.file, std::span(arena).first(2))),
-                       "weights: 2 values, but the network's arena has 16", error);
+                       "weights: 2 values, but the network's arena has 16", strata_error);
 }
 
 TEST_CASE("what cannot be written is said with the path and the system's words, and leaves no file") {
@@ -186,7 +187,7 @@ TEST_CASE("an atomic file in the current directory, and through a link") {
 
 TEST_CASE("what cannot be written beyond a limit, or below a device, leaves the old file") {
   const scratch s;
-  CHECK_THROWS_WITH_AS(io::write_file_atomically("/dev/full/x", ""), "cannot write /dev/full/x: Not a directory", error);
+  CHECK_THROWS_WITH_AS(io::write_file_atomically("/dev/full/x", ""), "cannot write /dev/full/x: Not a directory", strata_error);
   const std::vector<std::byte> much(1 << 20);
   io::write_file_atomically(s.file, "old");
   rlimit old{}, small_files{};
@@ -199,7 +200,7 @@ TEST_CASE("what cannot be written beyond a limit, or below a device, leaves the 
     io::atomic_file file(s.file);
     file.write(much);
     FAIL("a limit of 1000 bytes must stop it");
-  } catch (const error& e) {
+  } catch (const strata_error& e) {
     CHECK(e.what() == "cannot write " + s.file.string() + ": File too large");
   }
   setrlimit(RLIMIT_FSIZE, &old);

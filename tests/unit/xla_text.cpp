@@ -7,6 +7,7 @@
 #include <vector>
 
 using namespace strata;
+using namespace strata::core;
 namespace hlo = strata::stablehlo;
 using hlo::argument, hlo::element, hlo::module_text, hlo::role;
 
@@ -189,12 +190,13 @@ TEST_CASE("a formula is traced along each way through its comparisons") {
     ++runs;
     return sum;
   };
-  CHECK_THROWS_WITH_AS(hlo::trace(x, many), doctest::Contains("more than 4096 paths through its comparisons"), strata::error);
+  CHECK_THROWS_WITH_AS(hlo::trace(x, many), doctest::Contains("more than 4096 paths through its comparisons"),
+                       strata::strata_error);
   CHECK(runs == hlo::max_paths);
   // After that, no path is left behind.
   CHECK_THROWS_WITH_AS((void)bool(hlo::traced(x) > 0),
                        doctest::Contains("a formula branches on a recorded number where its two paths cannot be joined"),
-                       strata::error);
+                       strata::strata_error);
 }
 
 TEST_CASE("a training step") {
@@ -287,19 +289,19 @@ func.func public @main(%a0: tensor<3x2xf32> {tf.aliasing_output = 0 : i32}, %a1:
 }
 )");
   CHECK_THROWS_WITH_AS(hlo::training_module<small>(sgd{}, {.rows = 4, .steps = 5, .keeps_gradient = true, .platform = {}}),
-                       "a module of 5 steps, which keeps the gradient", strata::error);
+                       "a module of 5 steps, which keeps the gradient", strata::strata_error);
 }
 
 TEST_CASE("in a loop of steps, what stays on the devices comes from an argument") {
   module_text one;
   one.results = {{.what = role::parameter, .index = 3, .type = {element::f32, {2}}}};
   CHECK_THROWS_WITH_AS(hlo::detail::in_a_loop(one, 5, ""),
-                       "a module of 5 steps: no argument is donated to the result parameter 3", strata::error);
+                       "a module of 5 steps: no argument is donated to the result parameter 3", strata::strata_error);
   one.arguments = {one.results[0]};
   one.arguments[0].donated_to = 0;
   one.results.push_back({.what = role::slot, .index = 3, .arena = 1, .type = {element::f32, {2}}});
   CHECK_THROWS_WITH_AS(hlo::detail::in_a_loop(one, 5, ""),
-                       "a module of 5 steps: no argument is donated to the result slot 1 of parameter 3", strata::error);
+                       "a module of 5 steps: no argument is donated to the result slot 1 of parameter 3", strata::strata_error);
 }
 
 TEST_CASE("arguments, results and donations of a training module") {
@@ -377,9 +379,9 @@ TEST_CASE("a rule whose numbers would not change from step to step is refused") 
   using network = sequential<input<3>, dense<2, no_bias>>;
   CHECK_THROWS_WITH_AS(
       (hlo::training_module<program_of<network, mean_squared_error, forgetful>>(forgetful{}, {.rows = 4, .platform = {}})),
-      doctest::Contains("forgetful: its rule has numbers that change from step to step"), strata::error);
+      doctest::Contains("forgetful: its rule has numbers that change from step to step"), strata::strata_error);
   CHECK_THROWS_WITH_AS((hlo::training_module<program_of<network, mean_squared_error, late>>(late{}, {.rows = 4, .platform = {}})),
-                       doctest::Contains("late: its rule has numbers that change from step to step"), strata::error);
+                       doctest::Contains("late: its rule has numbers that change from step to step"), strata::strata_error);
 }
 
 TEST_CASE("limits of traced numbers are those of the program") {
@@ -397,7 +399,7 @@ TEST_CASE("limits of traced numbers are those of the program") {
 TEST_CASE("a loss with too many ways says which one it is") {
   using twenty = program_of<sequential<input<3>, dense<20>>, by_element<false>, sgd>;
   CHECK_THROWS_WITH_AS(hlo::training_module<twenty>(sgd{}, {.rows = 4, .platform = {}}),
-                       doctest::Contains("by_element has more than 4096 ways"), strata::error);
+                       doctest::Contains("by_element has more than 4096 ways"), strata::strata_error);
   using at_once = program_of<sequential<input<3>, dense<20>>, by_element<true>, sgd>;
   CHECK(hlo::training_module<at_once>(sgd{}, {.rows = 4, .platform = {}}).text.find("stablehlo.select") != std::string::npos);
 }
@@ -407,7 +409,7 @@ TEST_CASE("an emission that forgets a gradient is refused") {
     using network = sequential<input<3>, dense<2>, Layer>;
     return hlo::training_module<program_of<network, mean_squared_error, sgd>>(sgd{}, {.rows = 4, .platform = {}});
   };
-  CHECK_THROWS_WITH_AS(module_of(half{}), "the emission of operation half computes no gradient of input 0", strata::error);
+  CHECK_THROWS_WITH_AS(module_of(half{}), "the emission of operation half computes no gradient of input 0", strata::strata_error);
   CHECK_THROWS_WITH_AS(module_of(shifted{}), "the emission of operation shifted computes no gradient of parameter 0",
-                       strata::error);
+                       strata::strata_error);
 }

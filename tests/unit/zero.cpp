@@ -20,6 +20,7 @@
 #include "scratch_folder.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -108,7 +109,7 @@ TEST_CASE("an optimizer begins anew wherever its state lies") {
            std::ranges::copy(start, executor.parameters().begin());
            executor.parameters_changed();
            detail::reset_optimizer(executor);
-           if (executor.step() != 0 || outcome_of<P>(executor) != first) throw error("other bits");
+           if (executor.step() != 0 || outcome_of<P>(executor) != first) throw strata_error("other bits");
          }))
       CHECK(failure == "");
   };
@@ -271,13 +272,13 @@ TEST_CASE("parameters in slices: all of them are there before the first step and
          executor.prepare(8, purpose::training);
          executor.train_step(random_batch<P>(8, 1).view());
          if (!contains(error_of([&] { (void)executor.parameters(); }), "call finish() of the executor in all processes"))
-           throw error("not refused");
+           throw strata_error("not refused");
          executor.finish();
-         if (std::ranges::equal(before, executor.parameters())) throw error("not trained");
+         if (std::ranges::equal(before, executor.parameters())) throw strata_error("not trained");
          std::ranges::copy(before, executor.parameters().begin());  // as set_parameters does
          executor.parameters_changed();
          executor.finish();
-         if (!std::ranges::equal(before, executor.parameters())) throw error("not changed");
+         if (!std::ranges::equal(before, executor.parameters())) throw strata_error("not changed");
          executor.set_step(0);
          executor.train_step(random_batch<P>(8, 1).view());
          executor.finish();

@@ -9,6 +9,7 @@
 
 namespace strata {
 
+namespace core {
 /// Zeroed memory at a multiple of 64 bytes. Growing loses the contents.
 template <class T>
 class arena {
@@ -52,6 +53,7 @@ struct arena_slice {
 constexpr long elements_of(std::span<const arena_slice> slices) {
   return slices.empty() ? 0 : slices.back().at + slices.back().size();
 }
+}  // namespace core
 
 namespace detail {
 /// Marks fresh memory that must be written before it is read. With STRATA_POISON, as in tests, fills it with signalling NaNs.

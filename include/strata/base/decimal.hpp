@@ -1,9 +1,11 @@
 // Real numbers as template arguments: dropout<0.5_r>, l2<1e-4_r>.
 #pragma once
 #include <limits>
+#include <strata/base/namespaces.hpp>
 
 namespace strata {
 
+namespace core {
 /// mantissa * 10^exponent, exactly as written. A structural type of integers, because clang 14 has no floating-point
 /// template arguments; where the compiler has them, a plain 0.5 works as well.
 struct decimal {
@@ -41,6 +43,7 @@ struct decimal {
     while (mantissa != 0 && mantissa % 10 == 0) mantissa /= 10, ++exponent;
   }
 };
+}  // namespace core
 
 namespace detail {
 void too_many_digits_in_a_decimal_literal();  // not constexpr: a call of it is the compiler's error
@@ -73,7 +76,7 @@ consteval decimal parse_decimal() {
 
 inline namespace literals {
 template <char... C>
-consteval decimal operator""_r() {
+consteval core::decimal operator""_r() {
   return detail::parse_decimal<C...>();
 }
 }  // namespace literals

@@ -19,10 +19,11 @@
 namespace strata {
 
 /// Escapes control characters and NUL in its text, so that none that it quotes reaches a terminal or ends it.
-struct error : std::runtime_error {
-  [[gnu::cold, gnu::noinline]] explicit error(const std::string& text) : std::runtime_error(detail::visible(text, true)) {}
-  /// Joins pieces: error({path, ": expected ", expected, " bytes, got ", got}).
-  [[gnu::cold, gnu::noinline]] error(std::initializer_list<detail::text_piece> pieces) : error(detail::text_of(pieces)) {}
+struct strata_error : std::runtime_error {
+  [[gnu::cold, gnu::noinline]] explicit strata_error(const std::string& text) : std::runtime_error(detail::visible(text, true)) {}
+  /// Joins pieces: strata_error({path, ": expected ", expected, " bytes, got ", got}).
+  [[gnu::cold, gnu::noinline]] strata_error(std::initializer_list<detail::text_piece> pieces)
+      : strata_error(detail::text_of(pieces)) {}
 };
 
 #ifndef __cpp_exceptions
@@ -38,6 +39,7 @@ namespace detail {
 }
 #endif
 
+namespace core {
 /// Throws the failure. Without exceptions, calls the handler and aborts the program.
 template <class Failure>
 [[noreturn, gnu::cold, gnu::noinline]] void throw_exception(const Failure& failure) {
@@ -47,6 +49,7 @@ template <class Failure>
   detail::end_program(failure);
 #endif
 }
+}  // namespace core
 
 /// Throws an error of pieces: throw_error({path, ": expected ", expected, " bytes, got ", got}).
 [[noreturn, gnu::cold]] void throw_error(std::initializer_list<detail::text_piece> pieces);

@@ -6,8 +6,10 @@
 
 namespace strata {
 
-STRATA_FUNCTION void throw_error(std::initializer_list<detail::text_piece> pieces) { throw_exception(error(pieces)); }
-STRATA_FUNCTION void throw_error(const std::string& text) { throw_exception(error(text)); }
+STRATA_FUNCTION void throw_error(std::initializer_list<detail::text_piece> pieces) {
+  core::throw_exception(strata_error(pieces));
+}
+STRATA_FUNCTION void throw_error(const std::string& text) { core::throw_exception(strata_error(text)); }
 
 #ifndef __cpp_exceptions
 namespace detail {

@@ -2,7 +2,7 @@
 // throw_exception of base/error.hpp ends the program. They are macros, because a handler may return from the enclosing function.
 // A handler takes what it catches by reference to const:
 //     STRATA_TRY { read(file); }
-//     STRATA_CATCH(const error& failure) { return failure.what(); }
+//     STRATA_CATCH(const strata_error& failure) { return failure.what(); }
 #pragma once
 #include <cstdlib>
 

@@ -9,7 +9,7 @@
 #error \
     "without exceptions, include strata's headers before nlohmann/json.hpp: otherwise its errors end the program without a message"
 #endif
-#define JSON_THROW_USER(failure) ::strata::throw_exception(failure)
+#define JSON_THROW_USER(failure) ::strata::core::throw_exception(failure)
 #define JSON_TRY_USER if (true)
 #define JSON_CATCH_USER(failure) if (false)
 #endif
@@ -21,10 +21,10 @@
 
 namespace strata::detail {
 
-/// Parses untrusted JSON in time proportional to its length. Throws strata::error, which begins with `what`, if it is nested more
-/// than `most_levels` deep or an object has a duplicate key, of which the parser would use the last; and the parser's own errors.
-/// A first pass that stores nothing checks both: a parser with a callback that stores values would traverse all members of the
-/// parent so far whenever an object ends.
+/// Parses untrusted JSON in time proportional to its length. Throws strata_error, which begins with `what`, if it is
+/// nested more than `most_levels` deep or an object has a duplicate key, of which the parser would use the last; and the parser's
+/// own errors. A first pass that stores nothing checks both: a parser with a callback that stores values would traverse all
+/// members of the parent so far whenever an object ends.
 inline nlohmann::json parse_json(std::string_view what, std::string_view text, int most_levels) {
   using json = nlohmann::json;
   std::vector<std::set<std::string>> keys(static_cast<std::size_t>(most_levels));

@@ -3,13 +3,14 @@
 // Inline functions have different bodies with different flags, and the linker keeps one of each: such a program could compute
 // wrong values. GNU ld and gold reject a name that is thread-local in one file only. A shared library has names of its own.
 #pragma once
+#include <strata/base/namespaces.hpp>
 
 #ifdef _WIN32  // thread-local variables have other symbol names on Windows: all files link
 #define STRATA_LINK_CHECK [[gnu::used]] inline
 #else
 #define STRATA_LINK_CHECK [[gnu::used, gnu::visibility("hidden")]] inline
 #endif
-namespace strata {
+namespace strata::core {
 #if defined(__AVX__)
 STRATA_LINK_CHECK thread_local int files_with_and_without_avx_do_not_link = 0;
 #else
@@ -40,5 +41,5 @@ STRATA_LINK_CHECK thread_local int files_with_and_without_STRATA_COMPILED_do_not
 #else
 STRATA_LINK_CHECK int files_with_and_without_STRATA_COMPILED_do_not_link = 0;
 #endif
-}  // namespace strata
+}  // namespace strata::core
 #undef STRATA_LINK_CHECK

@@ -1,12 +1,15 @@
 // The whole type-list machinery: join and element access. Everything else works on values.
 #pragma once
+#include <strata/base/namespaces.hpp>
 #include <type_traits>
 #include <utility>
 
 namespace strata {
 
+namespace core {
 template <class... T>
 struct type_list {};
+}  // namespace core
 
 namespace detail {
 template <class... T>

@@ -1,5 +1,6 @@
 // Precision policies: the types of weights and of the operands of products.
 #pragma once
+#include <strata/base/namespaces.hpp>
 
 namespace strata {
 
@@ -29,7 +30,9 @@ struct tf32 {
 };
 }  // namespace precision
 
+namespace core {
 template <class P>
 concept precision_policy = requires { typename P::value_type; };
+}  // namespace core
 
 }  // namespace strata

@@ -2,8 +2,9 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <strata/base/namespaces.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC'11).
 struct philox {
@@ -38,4 +39,4 @@ struct philox {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

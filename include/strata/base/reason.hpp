@@ -1,14 +1,17 @@
 // The parts of diagnostics, which are compile errors that read as sentences. None of the templates is ever defined, so that the
 // error message is the type name.
 #pragma once
+#include <strata/base/namespaces.hpp>
 
 namespace strata {
 
+namespace core {
 /// A reason is a named object: its NAME appears in compile errors, its words in run-time messages. Words that would only repeat
 /// the name are left out.
 struct reason {
   const char* words = "";
 };
+}  // namespace core
 /// A model of a concept lacks a member.
 template <class Model, class Why>
 struct incomplete_model;

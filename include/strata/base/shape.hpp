@@ -24,6 +24,7 @@ struct shape {
   friend constexpr bool operator==(const shape&, const shape&) = default;
 };
 
+namespace core {
 /// expected<shape, reason>: C++20 has no std::expected. (A flag, because g++ -fsanitize=undefined cannot compare addresses
 /// with null in constant expressions.)
 struct expected_shape {
@@ -35,5 +36,7 @@ struct expected_shape {
   /// The shape that would fit, for the message.
   constexpr expected_shape(const reason& r, shape wanted) : value(wanted), why(&r), refused(true) {}
 };
+
+}  // namespace core
 
 }  // namespace strata

@@ -7,7 +7,7 @@
 namespace strata {
 
 /// `trainer{network{}, ema{adam{}}, ...}.fit(source, epochs(10), average_weights{})` ends as Keras does with use_ema. If a signal
-/// interrupts the training, the weights stay, for the run that continues it. Throws strata::error for another optimizer.
+/// interrupts the training, the weights stay, for the run that continues it. Throws strata_error for another optimizer.
 struct average_weights {
   void on_train_end(training_state& s, fitted_model& model) {
     if (s.interrupted || s.step == 0) return;
@@ -15,6 +15,6 @@ struct average_weights {
     model.weights_changed();
   }
 };
-static_assert(callback<average_weights>);
+static_assert(core::callback<average_weights>);
 
 }  // namespace strata

@@ -18,16 +18,16 @@
 namespace strata {
 
 /// `fit(source, epochs(10), check_numerics{})` checks the outputs and the gradients of each layer in every training step, and
-/// throws strata::error after the first step with an element that is not finite. The error names the layer, the sample of the
-/// batch and the element. The update of that step has then been applied. Every output and gradient is read once more; a step
+/// throws strata_error after the first step with an element that is not finite. The error names the layer, the sample of
+/// the batch and the element. The update of that step has then been applied. Every output and gradient is read once more; a step
 /// without the callback has no overhead.  https://www.tensorflow.org/api_docs/python/tf/debugging/enable_check_numerics
-class check_numerics final : kernel_observer {
+class check_numerics final : core::kernel_observer {
   enum class place { input, output, input_gradient, parameter_gradient };
 
   /// One element that is not finite. The smallest finding is the first in the order of computation.
   struct finding {
     long steps_before;
-    pass_direction direction;
+    core::pass_direction direction;
     int order;           // index of the group in the pass
     std::int64_t first;  // first sample of the call
     std::size_t element;
@@ -40,7 +40,7 @@ class check_numerics final : kernel_observer {
     auto key() const { return std::tuple(steps_before, direction, order, where, first, element); }
   };
 
-  std::vector<listed_kernel> kernels_;
+  std::vector<core::listed_kernel> kernels_;
   std::size_t element_size_ = 0;
   std::mutex mutex_;
   std::optional<finding> found_;
@@ -64,15 +64,15 @@ class check_numerics final : kernel_observer {
   }
 
  private:
-  void begins(const observed_call&) override {}
+  void begins(const core::observed_call&) override {}
   bool reads_gradients() const override { return true; }
   bool reads_devices() const override { return true; }
-  void ended(const observed_call& call, const observed_numbers& numbers) override {
+  void ended(const core::observed_call& call, const core::observed_numbers& numbers) override {
     if (call.collects) return;
-    const listed_kernel& kernel = kernels_[std::size_t(call.group)];
+    const core::listed_kernel& kernel = kernels_[std::size_t(call.group)];
     const std::size_t count = std::size_t(call.count);
     const part all{call, numbers, call.first_sample, call.count};
-    if (call.direction == pass_direction::forward) {
+    if (call.direction == core::pass_direction::forward) {
       for (std::size_t k = 0; k < kernel.inputs.size(); ++k)
         if (kernel.inputs[k].name.empty()) look(all, place::input, k, numbers.input[k], count * kernel.inputs[k].size);
       look(all, place::output, 0, numbers.output, count * std::size_t(kernel.output.size()), numbers.has_narrow_output);
@@ -85,14 +85,14 @@ class check_numerics final : kernel_observer {
 
   /// A range of the samples of a call.
   struct part {
-    const observed_call& call;
-    const observed_numbers& numbers;
+    const core::observed_call& call;
+    const core::observed_numbers& numbers;
     std::int64_t first_sample;
     int count;
   };
   /// Checks the parameter gradients leaf by leaf: each leaf has its own.
-  void look_at_leaves(const part& all, const listed_kernel& kernel) {
-    const leaves_of_call& leaves = all.numbers.leaves;
+  void look_at_leaves(const part& all, const core::listed_kernel& kernel) {
+    const core::leaves_of_call& leaves = all.numbers.leaves;
     const int capacity = leaves.capacity > 0 ? leaves.capacity : all.count;
     for (int l = 0; l < leaves.count && l * capacity < all.count; ++l) {
       const part leaf{all.call, all.numbers, all.first_sample + l * capacity, std::min(capacity, all.count - l * capacity)};
@@ -105,14 +105,14 @@ class check_numerics final : kernel_observer {
   }
 
   void look(const part& of, place where, std::size_t index, const void* first, std::size_t size, bool is_narrow = false) {
-    const number_reader* const reader = of.numbers.reader;
+    const core::number_reader* const reader = of.numbers.reader;
     if (!first || all_finite(reader, first, size, is_narrow)) return;
     std::size_t element = 0;
     if (reader)
       element = reader->first_not_finite(first, size, is_narrow);
     else
       while (std::isfinite(number(reader, first, element, is_narrow))) ++element;
-    const bool forward = of.call.direction == pass_direction::forward;
+    const bool forward = of.call.direction == core::pass_direction::forward;
     finding here{state_->step,
                  of.call.direction,
                  forward ? of.call.group : -of.call.group,
@@ -135,7 +135,7 @@ class check_numerics final : kernel_observer {
   }
 
   /// Reads element i as a double. Only arrays of devices, which have a reader, are narrow.
-  double number(const number_reader* reader, const void* first, std::size_t i, bool is_narrow) const {
+  double number(const core::number_reader* reader, const void* first, std::size_t i, bool is_narrow) const {
     if (reader) return reader->number(first, i, is_narrow);
     return element_size_ == sizeof(double) ? static_cast<const double*>(first)[i] : double(static_cast<const float*>(first)[i]);
   }
@@ -151,7 +151,7 @@ class check_numerics final : kernel_observer {
     for (const T each : sums) all += each;
     return all == T(0);
   }
-  bool all_finite(const number_reader* reader, const void* first, std::size_t size, bool is_narrow = false) const {
+  bool all_finite(const core::number_reader* reader, const void* first, std::size_t size, bool is_narrow = false) const {
     if (reader) return reader->first_not_finite(first, size, is_narrow) == size;
     return element_size_ == sizeof(double) ? all_finite_of(static_cast<const double*>(first), size)
                                            : all_finite_of(static_cast<const float*>(first), size);
@@ -159,7 +159,7 @@ class check_numerics final : kernel_observer {
 
   std::string text_of_finding(const training_state& s) const {
     const finding& it = *found_;
-    const listed_kernel& kernel = kernels_[std::size_t(it.group)];
+    const core::listed_kernel& kernel = kernels_[std::size_t(it.group)];
     const auto at_sample = [&](std::size_t size) {
       return detail::text_of({" is ", it.value, " at sample ", it.first + std::int64_t(it.element / size), " of the batch"});
     };
@@ -193,6 +193,6 @@ class check_numerics final : kernel_observer {
     return out;
   }
 };
-static_assert(callback<check_numerics>);
+static_assert(core::callback<check_numerics>);
 
 }  // namespace strata

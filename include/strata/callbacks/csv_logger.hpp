@@ -29,9 +29,9 @@ struct csv_logger_options {
 
 /// The columns are epoch, from 0, and the values of the first epoch in alphabetical order, or those that the file has; NA where
 /// an epoch lacks one. Each line is in the file when the epoch has ended. Only the chief writes. A training that
-/// backup_and_restore continues goes on in the same file, after the lines of the epochs before. Throws strata::error if the file
-/// cannot be written, and, before the first epoch, for a separator that is part of a number. A name with a separator in it is
-/// written between quotes.  https://keras.io/api/callbacks/csv_logger
+/// backup_and_restore continues goes on in the same file, after the lines of the epochs before. Throws strata_error if
+/// the file cannot be written, and, before the first epoch, for a separator that is part of a number. A name with a separator in
+/// it is written between quotes.  https://keras.io/api/callbacks/csv_logger
 struct csv_logger {
   std::filesystem::path path;
   csv_logger_options options{};
@@ -139,6 +139,6 @@ struct csv_logger {
     if (!content.empty()) io::write_file_atomically(path, kept);
   }
 };
-static_assert(callback<csv_logger>);
+static_assert(core::callback<csv_logger>);
 
 }  // namespace strata

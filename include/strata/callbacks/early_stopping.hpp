@@ -16,7 +16,7 @@ namespace strata {
 
 /// `fit(source, epochs(100), validation(test), early_stopping{.patience = 3, .restore_best_weights = true})`
 /// Its state, the best weights included, belongs to the snapshots of backup_and_restore.
-/// Throws strata::error for an unknown value, listing the known ones, and for invalid settings, before the first epoch.
+/// Throws strata_error for an unknown value, listing the known ones, and for invalid settings, before the first epoch.
 /// https://keras.io/api/callbacks/early_stopping
 struct early_stopping {
   std::string monitor = "val_loss";
@@ -126,6 +126,6 @@ struct early_stopping {
     seen.best_epoch = epoch, seen.has_weights = true;
   }
 };
-static_assert(stateful_callback<early_stopping>);
+static_assert(core::stateful_callback<early_stopping>);
 
 }  // namespace strata

@@ -9,6 +9,7 @@
 
 namespace strata {
 
+namespace core {
 /// An optional hook.
 template <class State>
 class optional_hook {
@@ -23,16 +24,17 @@ class optional_hook {
     if (f_) f_(s);
   }
 };
+}  // namespace core
 
 /// `lambda_callback{.on_epoch_end = [](training_state& s) { std::cout << s.values << std::endl; }}`
 /// https://keras.io/api/callbacks/lambda_callback
 struct lambda_callback {
-  optional_hook<training_state> on_epoch_begin{}, on_epoch_end{}, on_train_begin{}, on_train_end{}, on_batch_begin{},
+  core::optional_hook<training_state> on_epoch_begin{}, on_epoch_end{}, on_train_begin{}, on_train_end{}, on_batch_begin{},
       on_batch_end{};
-  optional_hook<pass_state> on_test_begin{}, on_test_end{}, on_test_batch_begin{}, on_test_batch_end{}, on_predict_begin{},
+  core::optional_hook<pass_state> on_test_begin{}, on_test_end{}, on_test_batch_begin{}, on_test_batch_end{}, on_predict_begin{},
       on_predict_end{}, on_predict_batch_begin{}, on_predict_batch_end{};
   std::vector<std::string> adds{};  // names of the values that it sets at the end of an epoch
 };
-static_assert(callback<lambda_callback>);
+static_assert(core::callback<lambda_callback>);
 
 }  // namespace strata

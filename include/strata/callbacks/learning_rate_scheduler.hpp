@@ -41,6 +41,6 @@ class learning_rate_scheduler {
   logs state() const { return {{"scheduled", double(scheduled_)}}; }
   void set_state(const logs& state) { scheduled_ = detail::count_in(state, "scheduled"); }
 };
-static_assert(stateful_callback<learning_rate_scheduler>);
+static_assert(core::stateful_callback<learning_rate_scheduler>);
 
 }  // namespace strata

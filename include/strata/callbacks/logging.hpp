@@ -17,7 +17,7 @@ namespace strata {
 /// `fit(source, epochs(10), logging{})` logs a line when a training begins or is resumed, after each epoch with its loss and
 /// metrics, when an evaluation outside of fit ends, and at the end. It uses the default logger of spdlog, or another one:
 /// `logging{.every_batches = 100, .to = spdlog::get("training")}`. Only the chief writes. Before the first epoch, throws
-/// strata::error if there is no logger or every_batches is negative.  https://github.com/gabime/spdlog
+/// strata_error if there is no logger or every_batches is negative.  https://github.com/gabime/spdlog
 struct logging {
   int every_batches = 0;                                  // a line with the loss after so many updates, too; 0: none
   spdlog::level::level_enum level = spdlog::level::info;  // level of all lines
@@ -62,6 +62,6 @@ struct logging {
     if (model.group().is_chief()) to->log(level, format, std::forward<Arguments>(arguments)...);
   }
 };
-static_assert(callback<logging>);
+static_assert(core::callback<logging>);
 
 }  // namespace strata

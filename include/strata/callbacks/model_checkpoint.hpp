@@ -29,8 +29,8 @@ struct model_checkpoint_options {
 /// each epoch, counted from 1. The name has to end in .safetensors or, for a file of Keras, in .weights.h5, .keras, .h5 or .hdf5,
 /// with <strata/interop/keras/keras_files.hpp> included; load_weights of a trainer reads such files. Each is complete, or not
 /// there. {batch} is the number of the update, over all epochs. Only the chief writes. Another fit with the same callback goes on
-/// with the best value so far. Throws strata::error for another name, for an unknown value, with the known ones, and for settings
-/// that make no sense, before the first epoch, and for a file that cannot be written.
+/// with the best value so far. Throws strata_error for another name, for an unknown value, with the known ones, and for
+/// settings that make no sense, before the first epoch, and for a file that cannot be written.
 /// https://keras.io/api/callbacks/model_checkpoint
 struct model_checkpoint {
   std::filesystem::path pattern;
@@ -101,7 +101,7 @@ struct model_checkpoint {
       saved.best = current;
     }
     if (!model.group().is_chief()) return;
-    const announced_work saves(model.group(), "saves weights");
+    const core::announced_work saves(model.group(), "saves weights");
     if (options.verbose) std::cout << detail::text_of({"Epoch ", s.epoch + 1, ": saving model to ", path.string(), "\n"});
     std::error_code failure;
     if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failure);
@@ -109,6 +109,6 @@ struct model_checkpoint {
     save_weights(path, model);
   }
 };
-static_assert(stateful_callback<model_checkpoint>);
+static_assert(core::stateful_callback<model_checkpoint>);
 
 }  // namespace strata

@@ -53,7 +53,7 @@ class monitored {
   double min_delta_;
 
  public:
-  /// Throws strata::error if min_delta is not a number.
+  /// Throws strata_error if min_delta is not a number.
   monitored(const char* callback, std::string name, monitor_mode mode, double min_delta)
       : callback_(callback), name_(std::move(name)), mode_(mode), min_delta_(std::abs(min_delta)) {
     if (!std::isfinite(min_delta_)) throw_error({callback_, ": min_delta is ", min_delta});
@@ -64,8 +64,8 @@ class monitored {
   std::string settings() const { return text_of({name_, ", ", mode_ == monitor_mode::max ? "larger" : "smaller", " is better"}); }
   /// Whether the value is a val_ value in an epoch without validation.
   bool is_left_out(const training_state& s) const { return s.skips_validation && name_.starts_with("val_"); }
-  /// Throws strata::error, which lists the values of an epoch, if the name is not among them, or if `automatic` cannot be deduced
-  /// from it.
+  /// Throws strata_error, which lists the values of an epoch, if the name is not among them, or if `automatic` cannot be
+  /// deduced from it.
   void check(const logs& values) const {
     if (!values.contains(name_))
       throw_error({callback_, ": there is no '", name_, "'; known: ", values.names(), hint_for(name_)});
@@ -78,7 +78,7 @@ class monitored {
     if (!s.expected.empty()) check(s.expected);
   }
   /// The value; nan if the loss over the same data is nan, because some metrics of diverged weights look good, such as a count of
-  /// false positives. Throws strata::error as check does.
+  /// false positives. Throws strata_error as check does.
   double of(const logs& values) const {
     check(values);
     const double value = values[name_], loss = values.find(name_.starts_with("val_") ? "val_loss" : "loss").value_or(value);
@@ -96,18 +96,18 @@ inline void put_best(logs& state, const std::optional<double>& best) {
   if (best) state.set("best", *best);
 }
 
-/// Reads a count from the state of a callback; -1: none. Throws strata::error if it is not such a number.
+/// Reads a count from the state of a callback; -1: none. Throws strata_error if it is not such a number.
 inline int count_in(const logs& state, std::string_view name) {
   const double count = state[name];
   if (!(count >= -1 && count <= 1e9)) throw_error({"the state of a callback has ", count, " as '", std::string(name), '\''});
   return int(count);
 }
 
-/// Throws strata::error if the setting is nan, with which no value compares.
+/// Throws strata_error if the setting is nan, with which no value compares.
 inline void refuse_nan(const char* callback, const char* setting, const std::optional<double>& value) {
   if (value && std::isnan(*value)) throw_error({callback, ": ", setting, " is nan"});
 }
-/// Throws strata::error if the setting is negative.
+/// Throws strata_error if the setting is negative.
 inline void refuse_negative(const char* callback, const char* setting, double value) {
   if (!(value >= 0)) throw_error({callback, ": ", setting, " is ", value, ", but must be at least 0"});
 }

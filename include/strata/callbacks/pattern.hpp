@@ -17,8 +17,8 @@ inline const char* hint_for(std::string_view name) {
 }
 
 /// Replaces {epoch} and {batch} by integers, and other names by values of `values`. A format after the name is that of Python:
-/// {epoch:02d}, {loss:.2f}, {loss:.1e}. Throws strata::error, which quotes the pattern, for another format and an unknown name.
-/// The latter ends with `hint` or, if that is null, with how such a value can be made available.
+/// {epoch:02d}, {loss:.2f}, {loss:.1e}. Throws strata_error, which quotes the pattern, for another format and an unknown
+/// name. The latter ends with `hint` or, if that is null, with how such a value can be made available.
 inline std::string filled_pattern(const std::string& pattern, int epoch, long batch, const logs& values,
                                   const char* hint = nullptr) {
   std::string out;

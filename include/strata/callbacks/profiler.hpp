@@ -23,10 +23,12 @@
 
 namespace strata {
 
+namespace core {
 /// The time that the threads of one process spent in the kernels of one group.
 struct kernel_time {
   double seconds = 0, samples = 0, calls = 0;
 };
+}  // namespace core
 
 namespace detail {
 /// The measurements of one fit.
@@ -253,7 +255,7 @@ class profile_of_fit final : kernel_observer {
 /// written. With `profiler{.trace = "trace.json"}` the chief also writes a trace with a row for each thread of each process; then
 /// all processes that train together have to pass the callback. With a parameter server each worker sees itself only. It takes
 /// less than 2 % of the time of a step; without it, nothing is measured.
-/// Throws strata::error if the trace cannot be written.
+/// Throws strata_error if the trace cannot be written.
 struct profiler {
   long skipped_steps = 1;         // steps at the beginning that are not measured: they allocate, and read new memory
   std::filesystem::path trace{};  // a file for https://ui.perfetto.dev or chrome://tracing; empty: none
@@ -277,14 +279,16 @@ struct profiler {
 
   /// The number of measured steps of the last fit.
   long steps() const { return profile ? profile->steps() : 0; }
-  const std::vector<listed_kernel>& kernels() const { return profile->kernels(); }
-  const kernel_time& time_of(std::size_t kernel, pass_direction direction) const { return profile->time_of(kernel, direction); }
+  const std::vector<core::listed_kernel>& kernels() const { return profile->kernels(); }
+  const core::kernel_time& time_of(std::size_t kernel, core::pass_direction direction) const {
+    return profile->time_of(kernel, direction);
+  }
   /// Floating-point operations per second that one thread reaches with the flags of this program, measured by a loop of fused
   /// multiply-adds.
   double peak() const { return profile->peak(); }
   /// The printed table.
   std::string text() const { return profile->text(); }
 };
-static_assert(callback<profiler>);
+static_assert(core::callback<profiler>);
 
 }  // namespace strata

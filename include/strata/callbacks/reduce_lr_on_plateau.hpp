@@ -14,7 +14,7 @@ namespace strata {
 
 /// `fit(source, epochs(100), validation(test), reduce_lr_on_plateau{.factor = 0.5, .patience = 3})`
 /// A constant rate replaces the optimizer's schedule from the first reduction on. Its state belongs to snapshots.
-/// Throws strata::error as early_stopping does.  https://keras.io/api/callbacks/reduce_lr_on_plateau
+/// Throws strata_error as early_stopping does.  https://keras.io/api/callbacks/reduce_lr_on_plateau
 struct reduce_lr_on_plateau {
   std::string monitor = "val_loss";
   double factor = 0.1;   // below 1
@@ -73,6 +73,6 @@ struct reduce_lr_on_plateau {
  private:
   detail::monitored watched() const { return {name, monitor, mode, min_delta}; }
 };
-static_assert(stateful_callback<reduce_lr_on_plateau>);
+static_assert(core::stateful_callback<reduce_lr_on_plateau>);
 
 }  // namespace strata

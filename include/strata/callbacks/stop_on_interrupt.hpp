@@ -46,6 +46,6 @@ class stop_on_interrupt {
     interrupted_ = s.interrupted = true;  // not stop_training, which would be saved in a snapshot
   }
 };
-static_assert(callback<stop_on_interrupt>);
+static_assert(core::callback<stop_on_interrupt>);
 
 }  // namespace strata

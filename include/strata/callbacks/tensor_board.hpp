@@ -33,8 +33,8 @@ struct tensor_board_options {
 /// Tags are those of Keras: epoch_loss and epoch_<metric> in logs/run1/train and logs/run1/validation, epoch_learning_rate,
 /// batch_loss, evaluation_<metric>_vs_iterations, dense/kernel/histogram, dense/kernel/gradient, dense/kernel/image. Only the
 /// chief writes, on a thread of its own. A training that backup_and_restore continues writes a new file beside the earlier ones,
-/// which TensorBoard joins. Throws strata::error for a number below 0, before the first epoch, and at the end of an epoch if a
-/// file could not be written.  https://keras.io/api/callbacks/tensorboard
+/// which TensorBoard joins. Throws strata_error for a number below 0, before the first epoch, and at the end of an epoch
+/// if a file could not be written.  https://keras.io/api/callbacks/tensorboard
 struct tensor_board {
   using clock = std::chrono::steady_clock;
 
@@ -149,6 +149,6 @@ struct tensor_board {
     return double(reinterpret_cast<const float*>(a.bytes.data())[i]);
   }
 };
-static_assert(callback<tensor_board>);
+static_assert(core::callback<tensor_board>);
 
 }  // namespace strata

@@ -19,6 +19,6 @@ struct terminate_on_nan {
                                   detail::after_bad_step, "\n"});
   }
 };
-static_assert(callback<terminate_on_nan>);
+static_assert(core::callback<terminate_on_nan>);
 
 }  // namespace strata

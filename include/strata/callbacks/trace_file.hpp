@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// An event as doubles only, so that processes can gather it. Times are seconds since the beginning of fit.
 struct traced_event {
@@ -45,7 +45,7 @@ inline std::vector<std::vector<traced_event>> gather_events(any_process_group& g
   return all;
 }
 
-/// `names`: names of the groups of kernels. The file is complete or absent. Throws strata::error.
+/// `names`: names of the groups of kernels. The file is complete or absent. Throws strata_error.
 /// Format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 inline void write_trace_file(const std::filesystem::path& path, std::span<const std::vector<traced_event>> processes,
                              std::span<const std::string> names) {
@@ -96,4 +96,4 @@ inline void write_trace_file(const std::filesystem::path& path, std::span<const 
   file.commit();
 }
 
-}  // namespace strata
+}  // namespace strata::core

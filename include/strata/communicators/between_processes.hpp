@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// Of the options, `timeout` and `implementation` are used.
 class between_processes {
@@ -97,4 +97,4 @@ class between_processes {
 };
 static_assert(knows_machines<between_processes>);
 
-}  // namespace strata
+}  // namespace strata::core

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <cstddef>
 #include <memory>
+#include <strata/base/namespaces.hpp>
 #include <strata/base/standard_clock.hpp>
 
 namespace strata {
@@ -40,11 +41,13 @@ struct implementation_of_header {
 };
 }  // namespace detail
 
+namespace core {
 template <class Implementation>
 struct please_include_strata_communicators_mpi_hpp;
+}  // namespace core
 
 /// The MPI that has started the processes, for all messages.
-inline constexpr detail::implementation_of_header<please_include_strata_communicators_mpi_hpp> mpi_communication{};
+inline constexpr detail::implementation_of_header<core::please_include_strata_communicators_mpi_hpp> mpi_communication{};
 
 /// tf.distribute.experimental.CommunicationOptions
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/experimental/CommunicationOptions

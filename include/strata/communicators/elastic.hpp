@@ -19,6 +19,7 @@ struct elastic_options {
   std::function<void(const std::string&)> on_change = [](const std::string& what) { std::clog << detail::visible(what) + '\n'; };
 };
 
+namespace core {
 /// The progress of a process in an elastic training, counted in collective operations.
 struct elastic_progress {
   static constexpr int most_attempts = 16;
@@ -67,5 +68,6 @@ concept elastic_communicator = knows_first_size<C> && requires(C c, const C& k, 
   { k.is_late() } -> std::same_as<bool>;
   c.enter();
 };
+}  // namespace core
 
 }  // namespace strata

@@ -24,13 +24,13 @@ class in_process {
   class memory {
    public:
     memory() = default;
-    explicit memory(std::size_t bytes) : bytes_(std::make_shared<message_memory>(bytes)) {}
+    explicit memory(std::size_t bytes) : bytes_(std::make_shared<core::message_memory>(bytes)) {}
 
     std::byte* data() { return bytes_ ? bytes_->data() : nullptr; }
 
    private:
     friend in_process;
-    std::shared_ptr<message_memory> bytes_;
+    std::shared_ptr<core::message_memory> bytes_;
   };
 
   static std::vector<in_process> group(int size, std::chrono::milliseconds timeout = std::chrono::seconds(30)) {
@@ -76,7 +76,7 @@ class in_process {
  private:
   static constexpr std::uint32_t ring = 32;
   struct message {
-    std::shared_ptr<const message_memory> owner{};
+    std::shared_ptr<const core::message_memory> owner{};
     const std::byte* from = nullptr;
     std::size_t bytes = 0;
   };
@@ -130,6 +130,6 @@ class in_process {
   std::chrono::milliseconds timeout_;
   detail::message_queue<expected> expected_;
 };
-static_assert(communicator<in_process>);
+static_assert(core::communicator<in_process>);
 
 }  // namespace strata

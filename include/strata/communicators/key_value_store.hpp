@@ -13,6 +13,7 @@
 
 namespace strata {
 
+namespace core {
 /// Some of the keys prefix + "0", prefix + "1", ... were not set in time. The message names them.
 class missing_values : public communication_error {
  public:
@@ -72,9 +73,10 @@ class key_value_store {
     return values;
   }
 };
+}  // namespace core
 
 /// A store for threads of one process.
-class in_process_store final : public key_value_store {
+class in_process_store final : public core::key_value_store {
  public:
   void set(const std::string& key, const std::string& value) override {
     const std::lock_guard lock(mutex_);

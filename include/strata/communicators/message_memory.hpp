@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <strata/base/arena.hpp>
 
-namespace strata {
+namespace strata::core {
 
 class message_memory {
  public:
@@ -16,4 +16,4 @@ class message_memory {
   arena<std::byte> bytes_;
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -76,7 +76,7 @@ class mpi_communicator {
     std::vector<pending> under_way;
     std::uint64_t receives = 0, done = 0;  // begun, and done
     std::chrono::milliseconds timeout{};
-    std::shared_ptr<wait_state> waits;
+    std::shared_ptr<core::wait_state> waits;
 
     ~state() {
       int ended = 0;
@@ -86,11 +86,11 @@ class mpi_communicator {
   };
 
  public:
-  using memory = message_memory;
+  using memory = core::message_memory;
 
   /// `timeout` is for each wait.
   explicit mpi_communicator(std::chrono::milliseconds timeout = std::chrono::seconds(30),
-                            std::shared_ptr<wait_state> waits = std::make_shared<wait_state>()) {
+                            std::shared_ptr<core::wait_state> waits = std::make_shared<core::wait_state>()) {
     detail::mpi_environment::get();
     state_ = std::make_shared<state>();
     state& s = *state_;
@@ -178,7 +178,7 @@ class mpi_communicator {
     bool done = false;
     for (int i = 0; i < 1000 && !done; ++i) done = ask(p, what);
     if (!done) {
-      const wait_state::scope told(*state_->waits, what, p.peer);
+      const core::wait_state::scope told(*state_->waits, what, p.peer);
       const auto deadline = state_->waits->time() + state_->timeout;
       while (!ask(p, what)) {
         stop_if_interrupted();
@@ -216,7 +216,7 @@ class mpi_communicator {
 
   std::shared_ptr<state> state_;
 };
-static_assert(knows_machines<mpi_communicator>);
+static_assert(core::knows_machines<mpi_communicator>);
 
 namespace detail {
 struct mpi_engine final : engine_over<mpi_communicator> {
@@ -234,10 +234,12 @@ struct mpi_engine final : engine_over<mpi_communicator> {
 };
 }  // namespace detail
 
+namespace core {
 template <>
 struct please_include_strata_communicators_mpi_hpp<communication_implementation> {
   static constexpr communication_implementation value{
       .description = "through MPI", .elastic = false, .make_engine = &detail::mpi_engine::make};
 };
+}  // namespace core
 
 }  // namespace strata

@@ -167,7 +167,7 @@ class shared_memory_communicator {
   struct state {
     int rank = 0, size = 0;
     std::chrono::milliseconds timeout{};
-    std::shared_ptr<wait_state> waits;
+    std::shared_ptr<core::wait_state> waits;
     detail::shared_pages inbox_pages;
     std::vector<peer> peers;
     std::vector<int> machines;  // of all
@@ -191,9 +191,9 @@ class shared_memory_communicator {
 
   /// Meets the other processes through the store. Processes without common shared memory do not reach each other: see reaches. A
   /// process with `shares` = false reaches none. Throws communication_error if a process does not appear in time.
-  shared_memory_communicator(key_value_store& store, int rank, int size,
+  shared_memory_communicator(core::key_value_store& store, int rank, int size,
                              std::chrono::milliseconds timeout = std::chrono::seconds(30),
-                             std::shared_ptr<wait_state> waits = std::make_shared<wait_state>(), bool shares = true)
+                             std::shared_ptr<core::wait_state> waits = std::make_shared<core::wait_state>(), bool shares = true)
       : state_(std::make_shared<state>()) {
     state& s = *state_;
     s.rank = rank, s.size = size, s.timeout = timeout, s.waits = std::move(waits);
@@ -284,11 +284,11 @@ class shared_memory_communicator {
   std::size_t inbox_size() const { return sizeof(inbox) + std::size_t(state_->size) * sizeof(mailbox); }
   /// The values that all processes have set in the store. An error names the first process that has not.
   template <wire::message M>
-  std::vector<M> read_all(key_value_store& store, const std::string& prefix, const std::string& lacks) const {
+  std::vector<M> read_all(core::key_value_store& store, const std::string& prefix, const std::string& lacks) const {
     std::vector<M> all;
     try {
       for (const std::string& left : store.get_all(prefix, size(), state_->timeout)) all.push_back(wire::decode<M>(left));
-    } catch (const missing_values& e) {
+    } catch (const core::missing_values& e) {
       fail_to_meet(detail::text_of({"process ", e.indices(), ' ', lacks, " within ", state_->timeout.count(), " ms"}), e.first());
     } catch (const wire::malformed_message& e) {
       fail_to_meet(detail::text_of({"process ", all.size(), " published a ", e.what()}), int(all.size()));
@@ -396,7 +396,7 @@ class shared_memory_communicator {
 #endif
     }
     inbox& mine = inbox_of(rank());
-    const wait_state::scope told(*state_->waits, what, on);
+    const core::wait_state::scope told(*state_->waits, what, on);
     const auto deadline = state_->waits->time() + state_->timeout;
     for (;;) {
       const bool more = state_->meanwhile && state_->meanwhile();
@@ -433,6 +433,6 @@ class shared_memory_communicator {
 
   std::shared_ptr<state> state_;
 };
-static_assert(knows_machines<shared_memory_communicator>);
+static_assert(core::knows_machines<shared_memory_communicator>);
 
 }  // namespace strata

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <strata/concepts/communicator.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// `count` processes of C: `first`, `first + stride`, ... The other communicator outlives it; its wait() is for all messages of
 /// this process, also those to others. first_size: the number of processes in the first generation of an elastic training.
@@ -34,4 +34,4 @@ class subgroup {
   void wait_received(const char* what, const auto& mark) { all_->wait_received(what, mark); }
 };
 
-}  // namespace strata
+}  // namespace strata::core

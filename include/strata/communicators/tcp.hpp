@@ -62,7 +62,7 @@ class tcp_communicator {
   struct state {
     int rank = 0, size = 0;
     std::chrono::milliseconds timeout{};
-    std::shared_ptr<wait_state> waits;
+    std::shared_ptr<core::wait_state> waits;
     std::vector<peer> peers;
     std::uint64_t receives = 0;        // begun
     io::file_descriptor interruption;  // readable once another thread has interrupted
@@ -70,12 +70,12 @@ class tcp_communicator {
   };
 
  public:
-  using memory = message_memory;
+  using memory = core::message_memory;
 
   /// Meets the other processes through the store: those of `with` (by rank), or all if it is empty. Throws communication_error if
   /// one does not connect in time.
-  tcp_communicator(key_value_store& store, int rank, int size, tcp_options options = {},
-                   std::shared_ptr<wait_state> waits = std::make_shared<wait_state>(), std::vector<bool> with = {})
+  tcp_communicator(core::key_value_store& store, int rank, int size, tcp_options options = {},
+                   std::shared_ptr<core::wait_state> waits = std::make_shared<core::wait_state>(), std::vector<bool> with = {})
       : state_(std::make_shared<state>()) {
     state& s = *state_;
     s.rank = rank, s.size = size, s.timeout = options.timeout, s.waits = std::move(waits);
@@ -151,7 +151,7 @@ class tcp_communicator {
     state& s = *state_;
     while (on >= 0) {
       const int awaited = on;
-      const wait_state::scope told(*s.waits, what, awaited);
+      const core::wait_state::scope told(*s.waits, what, awaited);
       const peer& other = s.peers[std::size_t(awaited)];
       const std::uint64_t moved = other.moved, done = other.done;
       const auto deadline = s.waits->time() + s.timeout;
@@ -279,6 +279,6 @@ class tcp_communicator {
 
   std::shared_ptr<state> state_;
 };
-static_assert(communicator<tcp_communicator>);
+static_assert(core::communicator<tcp_communicator>);
 
 }  // namespace strata

@@ -91,7 +91,7 @@ class tcp_mesh {
       for (int r = 0; r < rank; ++r)
         if (with_[std::size_t(r)]) connect_to(r, points_[std::size_t(r)]);
       accept_all(listener);
-    } catch (const error& e) {
+    } catch (const strata_error& e) {
       throw communication_error(
           text_of({"process ", rank, " of ", size, " (", host, ") could not connect to the others: ", e.what()}));
     }

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace strata {
+namespace strata::core {
 
 /// A call on devices that ends when all processes have begun it. All of them begin the same calls in the same order.
 struct shared_call {
@@ -172,4 +172,4 @@ class wait_state {
   int culprit_ = -1;
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -92,6 +92,7 @@ STRATA_INSTANCE void simd::put_into_frame<STRATA_T>(const STRATA_T*, const simd:
 
 STRATA_INSTANCE void detail::add_leaves<STRATA_T>(STRATA_T*, const STRATA_T* const*, int, long, long);
 STRATA_INSTANCE void detail::add_many_leaves<STRATA_T>(STRATA_T*, const STRATA_T* const*, int, long, long);
+namespace core {
 STRATA_INSTANCE void reduce_slice<STRATA_T>(const global_gradient<STRATA_T, host_device>&, const STRATA_T*, penalty, long, long);
 STRATA_INSTANCE void update_slice<STRATA_T>(const std::type_identity_t<detail::loops_of_rule<STRATA_T>>&, STRATA_T*,
                                             std::type_identity_t<STRATA_T* const*>, const global_gradient<STRATA_T, host_device>&,
@@ -100,6 +101,7 @@ STRATA_INSTANCE void update_from_product<STRATA_T>(const std::type_identity_t<de
                                                    std::type_identity_t<STRATA_T* const*>, const gradient_product<STRATA_T>&,
                                                    sample_mean<STRATA_T>, std::type_identity_t<gradient_modifiers<STRATA_T>>,
                                                    long);
+}  // namespace core
 STRATA_RULE(adam_rule)
 STRATA_RULE(adam_amsgrad_rule)
 

@@ -16,6 +16,7 @@ namespace strata {
 /// The label of a sample: none, a class index, or a row of values (one-hot rows, regression targets).
 enum class label_kind { none, sparse, dense };
 
+namespace core {
 /// The truth of the samples of a batch at one output. A loss reads one of the first two. A weight multiplies the loss of a
 /// sample, and so its gradient; metrics and the number of samples do not depend on it. Null: all weights are 1.
 template <class T>
@@ -99,6 +100,7 @@ using row_choice = std::function<row_range(int count)>;
 /// Threads that write the rows of a batch: calls write(begin, end) for parts of [0, count), several at once, and returns when all
 /// are written. Empty: the caller writes.
 using row_writers = std::function<void(std::size_t count, const std::function<void(std::size_t begin, std::size_t end)>& write)>;
+}  // namespace core
 
 namespace detail {
 template <class S>
@@ -115,6 +117,7 @@ concept has_batch_size_at_run_time = requires(const S& source) {
 };
 }  // namespace detail
 
+namespace core {
 /// The number of samples of a global batch of a source (the last batch may have fewer): a constant of its type,
 /// `static constexpr int batch_size`, or the result of its member `int batch_size() const`.
 template <class S>
@@ -148,6 +151,7 @@ concept batch_source = std::ranges::input_range<S> && requires(const std::remove
                            std::remove_cvref_t<S>::target_shape
                          } -> std::convertible_to<shape>;  // of a dense target; shape{} otherwise
                        });
+}  // namespace core
 
 namespace detail {
 template <class S>
@@ -161,8 +165,10 @@ struct of_any_batch_size<S> {
 };
 }  // namespace detail
 
+namespace core {
 /// The type through which a source is read: its base class of_any_batch_size, if it has one.
 template <class S>
 using of_any_batch_size_t = typename detail::of_any_batch_size<S>::type;
+}  // namespace core
 
 }  // namespace strata

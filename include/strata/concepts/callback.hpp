@@ -100,6 +100,7 @@ template <class C>
 concept misnames_values = any<C> && !adds_a_value<C> && !adds_values<C> && !lacks_adds<C>;
 }  // namespace hooks
 
+namespace core {
 /// Hooks: on_train_begin, on_train_end, on_epoch_begin, on_epoch_end, on_batch_begin and on_batch_end of fit, which take a
 /// training_state&; on_test_begin, on_test_end, on_test_batch_begin, on_test_batch_end of evaluate and of the validation of fit,
 /// and the same with on_predict_ of predict, which take a pass_state&. Each may take a fitted_model& after it. In synchronous
@@ -113,7 +114,7 @@ concept callback = hooks::any<C> && hooks::of_fit::fit<C> && hooks::of_test::fit
 /// on_train_begin, unless training_state::resumed is set because `set_state` was called before. (A fit that is resumed within an
 /// epoch calls on_epoch_begin again.)
 ///   `state() const`     numbers by name
-///   `set_state(logs)`   throws strata::error if one is missing
+///   `set_state(logs)`   throws strata_error if one is missing
 ///   `settings() const`  optional: a text; a training with another one does not continue a snapshot
 template <class C>
 concept stateful_callback = callback<C> && requires(C c, const C& k, const logs& state) {
@@ -141,5 +142,6 @@ concept session_callback = requires(C c, training_session& s) {
   c.after_epoch(s);
   c.after_training(s);
 };
+}  // namespace core
 
 }  // namespace strata

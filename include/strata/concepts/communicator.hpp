@@ -8,8 +8,8 @@
 namespace strata {
 
 /// Another process did not answer in time, or has ended.
-struct communication_error : error {
-  using error::error;
+struct communication_error : strata_error {
+  using strata_error::strata_error;
 };
 
 namespace reasons {
@@ -56,6 +56,7 @@ template <class C>
 using communicator_verdict = decltype(requirements_of_communicator<C>());
 }  // namespace detail
 
+namespace core {
 /// Processes 0 ... size() - 1; this one is rank().
 ///   `allocate(bytes)`                      returns a `memory`, zeroed and aligned to cache lines, for sending and receiving. The
 ///                                          communicator outlives it
@@ -88,6 +89,7 @@ template <class C>
 concept knows_machines = communicator<C> && requires(const C& k, int rank) {
   { k.machine_of(rank) } -> std::same_as<int>;
 };
+}  // namespace core
 
 namespace detail {
 /// The communicator of a single process.

@@ -8,13 +8,14 @@
 
 namespace strata {
 
+namespace core {
 /// A value that names one device; copies name the same one.
 ///   `is_host`                    whether the program itself can dereference pointers into its memory
 ///   `queue`                      work that is done in order; kernels are called with one, so it is as cheap to copy as a pointer
 ///   `buffer<T>`                  memory of the device: `data()` is its address, which only kernels may follow, and `size()`
 ///   `allocate<T>(size)`          a zeroed buffer
 ///   `copy_to_device(queue, values, to)`, `copy_to_host(queue, from, values)`  may return before they are done
-///   `wait(queue)`                returns when everything on the queue is done; throws strata::error if it has failed
+///   `wait(queue)`                returns when everything on the queue is done; throws strata_error if it has failed
 template <class D>
 concept computing_device =
     std::copyable<D> && std::default_initializable<typename D::template buffer<float>> &&
@@ -53,6 +54,7 @@ struct host_device {
   }
   static constexpr void wait(queue) {}
 };
+}  // namespace core
 
 namespace detail {
 template <class Backend>
@@ -66,8 +68,10 @@ struct find_device<Backend> {
 };
 }  // namespace detail
 
+namespace core {
 /// The device of a backend's kernels: `Backend::device`, or the host.
 template <class Backend>
 using device_of = typename detail::find_device<Backend>::type;
+}  // namespace core
 
 }  // namespace strata

@@ -1,8 +1,9 @@
 // The lists of devices that strategies take.
 #pragma once
 #include <concepts>
+#include <strata/base/namespaces.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// `type` is the list of devices among which a strategy divides a batch. Each backend specialises it. The list has a member type
 /// `backend`, so that `mirrored{gpus()}` is mirrored<cuda>.
@@ -29,4 +30,4 @@ struct single_device {
   };
 };
 
-}  // namespace strata
+}  // namespace strata::core

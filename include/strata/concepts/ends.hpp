@@ -1,7 +1,8 @@
 // The ends of a network: its inputs and its outputs.
 #pragma once
+#include <strata/base/namespaces.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// The most inputs of a network, and the most outputs.
 inline constexpr int max_ends = 8;
@@ -12,4 +13,4 @@ struct end_sizes {
   long inputs[max_ends] = {}, outputs[max_ends] = {};
 };
 
-}  // namespace strata
+}  // namespace strata::core

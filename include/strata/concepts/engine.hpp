@@ -14,6 +14,7 @@
 
 namespace strata {
 
+namespace core {
 struct leaf_policy;
 class kernel_observer;
 enum class purpose;
@@ -52,6 +53,7 @@ struct engine_traits {
   /// `release_samples()`: frees the memory.
   bool keeps_samples = false;
 };
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason engines_have_a_program_options_a_value_type_and_a_device;
@@ -143,6 +145,7 @@ template <class E>
 using engine_verdict = decltype(requirements_of_engine<E>());
 }  // namespace detail
 
+namespace core {
 /// What an executor needs from a device. An engine knows neither strategies nor processes: an executor decides which leaves the
 /// engine computes, exchanges sums with other processes, forms the tree over leaves, and decides when to update.
 /// It is constructed from (options, leaf_policy, number of slots of the optimizer). Its types are `E::program`, `E::options`,
@@ -184,5 +187,6 @@ using engine_verdict = decltype(requirements_of_engine<E>());
 ///   `team()`                   its threads
 template <class E>
 concept engine = std::same_as<detail::engine_verdict<E>, detail::no_complaint>;
+}  // namespace core
 
 }  // namespace strata

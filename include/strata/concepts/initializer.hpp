@@ -6,7 +6,7 @@
 #include <strata/base/random.hpp>
 #include <strata/base/shape.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// `fill` receives the parameter's elements (row-major), its extents, and a generator for this parameter.
 template <class I>
@@ -25,4 +25,4 @@ struct initializer_info {
 template <initializer I>
 inline constexpr initializer_info info_of_initializer = {I::name, &I::fill, detail::numbers_of<I>};
 
-}  // namespace strata
+}  // namespace strata::core

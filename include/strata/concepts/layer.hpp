@@ -5,6 +5,7 @@
 
 namespace strata {
 
+namespace core {
 /// `operations` lists what the layer computes, in order. An operation is its own layer. Optional members:
 ///   `name`, `class_name`       as Keras spells them: "conv2d", "Conv2D" (checkpoints, summary)
 ///   `adjust(parameter&)`       sets initializers and regularizers of the operations' parameters
@@ -13,6 +14,7 @@ concept layer = operation<L> || requires {
   typename L::operations;
   { L::name } -> std::convertible_to<const char*>;
 };
+}  // namespace core
 
 namespace detail {
 template <class L>
@@ -26,6 +28,7 @@ struct lowering<L> {
 };
 }  // namespace detail
 
+namespace core {
 template <layer L>
 using operations_of = typename detail::lowering<L>::type;
 
@@ -43,6 +46,7 @@ constexpr const char* class_name_of() {
   else
     return L::name;
 }
+}  // namespace core
 
 namespace detail {
 template <class L>
@@ -54,6 +58,7 @@ constexpr void adjust_parameter([[maybe_unused]] parameter& p) {
 }
 }  // namespace detail
 
+namespace core {
 template <layer L>
 inline constexpr layer_info info_of_layer = {
     .name = L::name,
@@ -61,5 +66,6 @@ inline constexpr layer_info info_of_layer = {
     .adjust = detail::adjust_parameter<L>,
     .misused = detail::is_misused<L>,
 };
+}  // namespace core
 
 }  // namespace strata

@@ -41,6 +41,7 @@ template <class L>
 using loss_verdict = decltype(requirements_of_loss<L>());
 }  // namespace detail
 
+namespace core {
 /// An operation that passes predictions through (its output shape is that of the predictions) and has
 ///   `static constexpr label_kind labels`      the kind of label that it takes
 ///   `value(prediction, truth) -> T`           of one sample; prediction: std::span<const T>
@@ -49,6 +50,7 @@ using loss_verdict = decltype(requirements_of_loss<L>());
 /// number of samples of the global batch.
 template <class L>
 concept loss_function = std::same_as<detail::loss_verdict<L>, detail::no_complaint>;
+}  // namespace core
 
 namespace detail {
 /// Replaces an incomplete loss, so that its diagnostic is the only error. Programs that use it do not link.

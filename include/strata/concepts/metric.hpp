@@ -9,6 +9,7 @@
 
 namespace strata {
 
+namespace core {
 /// The sum of a metric over samples, and the number of samples. Only the mean over the global batch is reported.
 struct metric_sum {
   double sum = 0, count = 0;
@@ -31,6 +32,7 @@ struct place_of_class {
     return {more_than_there_are, more_than_there_are, false};
   }
 };
+}  // namespace core
 
 namespace detail {
 template <class M, class Truth>
@@ -57,6 +59,7 @@ concept measures_against = requires {
 } && (has_measure<M, Truth> || (has_add<M, Truth> && (has_result<M> || has_results<M>)));
 }  // namespace detail
 
+namespace core {
 ///   `name`
 ///   `measure(prediction, truth) -> double`   of one sample. prediction: std::span<const T>; truth: a std::int32_t (sparse
 ///                                            labels), a std::span<const T> (dense ones), or an overload for each
@@ -73,6 +76,7 @@ concept measures_against = requires {
 /// Losses are metrics, too.
 template <class M>
 concept metric = detail::measures_against<M, std::int32_t> || detail::measures_against<M, std::span<const double>>;
+}  // namespace core
 
 namespace detail {
 /// Whether a metric accumulates totals of its own, rather than a value and a count.
@@ -100,9 +104,11 @@ inline constexpr reason metrics_have_measure_of_a_prediction_and_its_label{
     "a metric has measure(prediction, truth), where truth is a std::int32_t or a std::span, which returns a number"};
 }  // namespace reasons
 
+namespace core {
 /// Whether a metric accepts the labels that the loss takes.
 template <class M, label_kind Kind>
 concept measures = metric<M> && ((Kind == label_kind::sparse && detail::measures_against<M, std::int32_t>) ||
                                  (Kind == label_kind::dense && detail::measures_against<M, std::span<const double>>));
+}  // namespace core
 
 }  // namespace strata

@@ -9,6 +9,7 @@
 
 namespace strata {
 
+namespace core {
 /// Inputs of one operation, parameters of one operation, parameters of a fused group.
 inline constexpr int max_inputs = 8, max_parameters = 4, max_group_parameters = 12;
 
@@ -38,6 +39,7 @@ struct parameter {
   /// True if it is not trainable only because its layer is frozen.
   bool frozen = false;
 };
+}  // namespace core
 
 namespace detail {
 template <class Op>
@@ -50,6 +52,7 @@ inline constexpr bool has_parameters_in_an_array<Op> = requires(shape in, parame
 };
 }  // namespace detail
 
+namespace core {
 /// What is known of an operation besides its shapes. It names what differs from the defaults, which are always safe:
 /// `static constexpr operation_traits traits{.elementwise = true};`
 struct operation_traits {
@@ -82,6 +85,7 @@ concept operation = requires {
   { Op::name } -> std::convertible_to<const char*>;
 } && detail::has_parameters_in_an_array<Op> && (requires(shape one) { { Op::output_shape(one) } -> std::convertible_to<expected_shape>; } ||
       requires(std::span<const shape> many) { { Op::output_shape(many) } -> std::convertible_to<expected_shape>; });
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason operations_have_a_name{"an operation has a static member name"};
@@ -125,6 +129,7 @@ struct computed_operation<Op, In> {
 };
 }  // namespace detail
 
+namespace core {
 /// The operation whose kernels compute this one for inputs of that shape: mostly itself.
 template <class Op, shape In>
 using computed_operation_t = typename detail::computed_operation<Op, In>::type;
@@ -136,6 +141,7 @@ constexpr auto parameters_of(shape in) {
   else
     return std::array<parameter, 0>{};
 }
+}  // namespace core
 
 namespace detail {
 /// A trait beside `traits`, where nothing reads it.
@@ -154,6 +160,7 @@ constexpr operation_traits find_traits() {
 }
 }  // namespace detail
 
+namespace core {
 /// Those of an operation, or the defaults.
 template <class Op>
 inline constexpr operation_traits traits_of = detail::find_traits<Op>();
@@ -167,6 +174,7 @@ struct operation_info {
   operation_traits traits;
   bool is_loss;
 };
+}  // namespace core
 
 namespace detail {
 template <class Op>
@@ -197,6 +205,7 @@ constexpr int write_parameters_of(shape in, parameter* out) {
 }
 }  // namespace detail
 
+namespace core {
 /// An incomplete operation refuses every shape.
 template <class Op>
 inline constexpr operation_info info_of = {
@@ -212,5 +221,6 @@ inline constexpr operation_info info_of<Op> = {
     .traits = traits_of<Op>,
     .is_loss = detail::is_loss_operation<Op>,
 };
+}  // namespace core
 
 }  // namespace strata

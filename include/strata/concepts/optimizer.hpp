@@ -47,6 +47,7 @@ template <class R>
 using slots_of_rule = std::make_integer_sequence<int, R::slots>;
 }  // namespace detail
 
+namespace core {
 /// A rule for one element at a time, such as Adam's: a function object with `static constexpr int slots` and, for
 /// V = T or a vector of T,
 ///   `operator()(V& weight, reduced_gradient<V> gradient, V&... slot) const`
@@ -100,6 +101,7 @@ concept factored_rule = std::is_trivially_copyable_v<R> && requires {
 
 template <class R, class V>
 concept optimizer_rule = elementwise_rule<R, V> || parameterwise_rule<R, V> || factored_rule<R, V>;
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason optimizers_are_copyable;
@@ -153,11 +155,12 @@ template <class O>
 using optimizer_verdict = decltype(requirements_of_optimizer<O>());
 }  // namespace detail
 
+namespace core {
 /// Members (names and meaning as in Keras; 0 switches the last four off):
 ///   `learning_rate`   a learning_rate_schedule
 ///   `weight_decay`, `clipnorm`, `clipvalue`, `global_clipnorm`
 ///   `slots()`         the number of arenas of state (momentum, ...) beside the weights; they start at zero
-///   `validate()`      throws strata::error for wrong settings
+///   `validate()`      throws strata_error for wrong settings
 ///   `with_rule<T>(step, rate, f)`  calls f(rule) with the optimizer_rule of this step (from 0), which takes all slots
 ///   `settings()`      optional: its further settings as a range of optimizer_setting; they must be the same in all processes
 ///   `needs_norms()`   optional: true if the rule is a parameterwise_rule or a factored_rule
@@ -166,7 +169,7 @@ using optimizer_verdict = decltype(requirements_of_optimizer<O>());
 template <class O>
 concept optimizer = std::same_as<detail::optimizer_verdict<O>, detail::no_complaint>;
 
-/// Throws strata::error for wrong settings, and for a rule whose number of slots differs from that of the optimizer.
+/// Throws strata_error for wrong settings, and for a rule whose number of slots differs from that of the optimizer.
 template <class T, optimizer O>
 void validate(const O& o) {
   o.validate();
@@ -194,5 +197,6 @@ template <optimizer O>
 constexpr bool takes_norms(const O& o) {
   return needs_norms(o) || o.clipnorm > 0 || o.global_clipnorm > 0;
 }
+}  // namespace core
 
 }  // namespace strata

@@ -52,6 +52,7 @@ auto requirements_of_process_group() {
 }
 }  // namespace detail
 
+namespace core {
 /// The processes that train together. Unless noted otherwise, operations are collective: all call them, in the same order.
 ///   `rank()`, `size()`   this process is `rank()` of 0 ... `size()` - 1
 ///   `is_chief()`         whether this process writes files and prints progress: true in exactly one process of a training
@@ -97,6 +98,7 @@ concept elastic_group = process_group<G> && requires(G g, const G& k, std::span<
   { k.finished_fits() } -> std::same_as<int>;
   g.leave();
 };
+}  // namespace core
 
 namespace detail {
 template <class G>
@@ -111,6 +113,7 @@ template <class G>
 using process_group_verdict = decltype(requirements_of_elastic_group<G>());
 }  // namespace detail
 
+namespace core {
 /// The membership of a group that never changes.
 struct fixed_membership {
   static constexpr bool is_late() { return false; }
@@ -143,5 +146,6 @@ class solo_group : public fixed_membership {
   bool chief_, vote_ = false;
 };
 static_assert(elastic_group<solo_group>);
+}  // namespace core
 
 }  // namespace strata

@@ -8,7 +8,7 @@
 #include <strata/concepts/batch_source.hpp>
 #include <type_traits>
 
-namespace strata {
+namespace strata::core {
 
 /// The type of elements in memory.
 enum class number_type : std::uint8_t { u8, i8, u16, i16, u32, i32, u64, i64, f32, f64 };
@@ -106,4 +106,4 @@ struct stored_samples {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -10,6 +10,7 @@ namespace detail {
 struct any_program;
 }
 
+namespace core {
 ///   `name`                             of the strategy
 ///   `executor<Program>`                a model of the concept executor
 ///   `make<Program>(optimizer, seed)`   returns one. The trainer checks these two, because they need a program
@@ -26,6 +27,7 @@ concept strategy = std::copy_constructible<S> && requires {
 inline constexpr reason a_strategy_is_copyable_and_has_a_name{"a strategy is copyable and has a static member name"};
 inline constexpr reason a_strategy_has_make_of_an_optimizer_and_a_seed{
     "a strategy has make<Program>(optimizer, seed) const, which returns its executor"};
+}  // namespace core
 
 namespace detail {
 /// Probably meant as a strategy.

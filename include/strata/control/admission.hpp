@@ -55,7 +55,7 @@ class admission {
   bool needs_certificate_ = false, lets_all_in_ = false;
 
  public:
-  /// Throws strata::error if a certificate or the secret is of no use.
+  /// Throws strata_error if a certificate or the secret is of no use.
   explicit admission(const control_options& options) : lets_all_in_(options.unprotected) {
     const auto secret = options.tls || options.secret ? options.secret : secret_of_environment();
     if (options.tls) {
@@ -83,8 +83,8 @@ class admission {
     return lets_all_in_ ? protection::none : protection::refused;
   }
 
-  /// Throws strata::error if processes of other machines could come in without a proof. Its text also has why the host has no
-  /// address, if so: its name may be misspelt.
+  /// Throws strata_error if processes of other machines could come in without a proof. Its text also has why the host has
+  /// no address, if so: its name may be misspelt.
   void refuse_if_open(const endpoint& where) const {
     if (identity_ || lets_all_in_ || is_loopback(where.host)) return;
     std::string unknown;

@@ -110,7 +110,7 @@ struct join_answer {
 };
 
 struct heartbeat_message {
-  wait_state::report waits{};
+  core::wait_state::report waits{};
   bool knows_failure = false;      // of its generation, and will come to the next one
   std::uint64_t knows_notice = 0;  // the number of the last notice that it has read
   static constexpr auto message_name = "heartbeat";

@@ -25,9 +25,9 @@ class coordinator {
  public:
   /// `patience`: the time that a new generation waits for a living member that does not request it. `members`: the expected
   /// number of processes; 0: unknown. `places`: of a group, see generations.
-  /// Throws strata::error if it cannot listen at `where`, as when the port is in use, if the address is open to other machines
-  /// without a proof, or if `options.connections` is less than `members`.
-  coordinator(const endpoint& where, std::string run, const control_options& options = {}, std::uint64_t generation = 0,
+  /// Throws strata_error if it cannot listen at `where`, as when the port is in use, if the address is open to other
+  /// machines without a proof, or if `options.connections` is less than `members`.
+  coordinator(const core::endpoint& where, std::string run, const control_options& options = {}, std::uint64_t generation = 0,
               const elastic_options& elastic = {}, std::chrono::milliseconds patience = std::chrono::seconds(30), int members = 0,
               int places = 1)
       : service_(std::move(run), generation, options, elastic, patience, places),

@@ -32,14 +32,14 @@ namespace strata::control {
 
 /// The coordinator's key/value store, and this process as one of its members. It may be used before the coordinator is started.
 /// All functions throw communication_error, with the reason, if the coordinator refuses, cannot be reached in time, or is lost.
-class coordinator_client final : public key_value_store {
+class coordinator_client final : public core::key_value_store {
   using clock = std::chrono::steady_clock;
 
  public:
   using milliseconds = std::chrono::milliseconds;
 
-  /// Throws strata::error if the address is open to other machines without a proof.
-  coordinator_client(endpoint where, std::string run, const control_options& options = {}, std::uint64_t generation = 0)
+  /// Throws strata_error if the address is open to other machines without a proof.
+  coordinator_client(core::endpoint where, std::string run, const control_options& options = {}, std::uint64_t generation = 0)
       : where_(std::move(where)),
         from_{.run = std::move(run), .generation = generation},
         heartbeat_(options.heartbeat),
@@ -72,7 +72,7 @@ class coordinator_client final : public key_value_store {
     auto answer = exchange<get_all_answer>(methods::get_all, wanted, timeout,
                                            detail::text_of({"did not return '", prefix, "0', ..."}), for_answer);
     if (answer.missing > 0 && !answer.first_missing.empty() && answer.first_missing.size() <= std::size_t(answer.missing))
-      throw missing_values(prefix, answer.first_missing, std::size_t(answer.missing), timeout);
+      throw core::missing_values(prefix, answer.first_missing, std::size_t(answer.missing), timeout);
     if (answer.missing != 0 || answer.values.size() != std::size_t(count))
       throw communication_error(detail::text_of(
           {"the coordinator at ", to_string(where_), " sent ", answer.values.size(), " values instead of ", count}));
@@ -138,7 +138,7 @@ class coordinator_client final : public key_value_store {
   /// Sends a heartbeat with what this process waits for. Returns when the next heartbeat is due or something has happened, with
   /// the announcements of members. `knows_failure`: this process has been notified that its generation has failed, and will
   /// request the next one. `knows_notice`: the number of the last notice that it has received.
-  std::pair<grpc::Status, notice> beat(const wait_state::report& waits, bool knows_failure, std::uint64_t knows_notice,
+  std::pair<grpc::Status, notice> beat(const core::wait_state::report& waits, bool knows_failure, std::uint64_t knows_notice,
                                        clock::time_point deadline) {
     const auto [status, answer] = attempt(methods::beat, sealed(heartbeat_message{waits, knows_failure, knows_notice}), deadline);
     return {status, status.ok() ? understood<notice>(answer) : notice{}};
@@ -159,7 +159,7 @@ class coordinator_client final : public key_value_store {
     if (beating_) beating_->TryCancel();
   }
 
-  const endpoint& where() const { return where_; }
+  const core::endpoint& where() const { return where_; }
   const heartbeat_options& heartbeat() const { return heartbeat_; }
 
  private:
@@ -304,7 +304,7 @@ class coordinator_client final : public key_value_store {
     return std::max(std::chrono::duration_cast<milliseconds>(deadline - clock::now()), milliseconds(0));
   }
 
-  endpoint where_;
+  core::endpoint where_;
   wire::sender from_;
   heartbeat_options heartbeat_;
   std::function<void(const std::string&)> on_waiting_;

@@ -48,7 +48,7 @@ class coordinator_values {
   get_all_answer missing(const get_all_request& wanted, int found) const {
     get_all_answer answer;
     for (int i = found; i < wanted.count; ++i)
-      if (!values_.contains(key_of(wanted, i)) && std::size_t(++answer.missing) <= missing_values::most_named)
+      if (!values_.contains(key_of(wanted, i)) && std::size_t(++answer.missing) <= core::missing_values::most_named)
         answer.first_missing.push_back(i);
     return answer;
   }

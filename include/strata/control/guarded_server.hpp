@@ -66,8 +66,8 @@ class guarded_server {
   static constexpr std::chrono::milliseconds time_to_prove{5000}, time_to_wait{5000};
 
   /// `who` names the server in errors: "the coordinator". `who_calls`: where the service notes its callers.
-  /// Throws strata::error if it cannot listen at `where`, if the address is open to other machines without a proof, or if fewer
-  /// connections are allowed than there are members.
+  /// Throws strata_error if it cannot listen at `where`, if the address is open to other machines without a proof, or if
+  /// fewer connections are allowed than there are members.
   guarded_server(const endpoint& where, const std::string& who, grpc::CallbackGenericService& service,
                  const control_options& options, const server_limits& limits, std::shared_ptr<callers> who_calls)
       : admission_(options), open_(std::size_t(std::max(1, options.connections)), who_calls), callers_(std::move(who_calls)) {
@@ -133,7 +133,7 @@ class guarded_server {
     std::vector<socket_address> found;
     try {
       found = addresses_of(where, AI_PASSIVE, clock::now() + std::chrono::seconds(10));
-    } catch (const error& e) {
+    } catch (const strata_error& e) {
       throw_error({who, " cannot listen on ", to_string(where), ": ", e.what()});
     }
     int why = 0;

@@ -25,8 +25,8 @@ class heartbeat {
  public:
   /// `interrupt` is called from another thread, with the reason, if a member reports a failure, or a member or the coordinator
   /// dies. A member that `survives` the failure of its generation sends heartbeats until it is in the next one.
-  heartbeat(coordinator_client& client, std::shared_ptr<wait_state> waits, std::function<void(const std::string&)> interrupt,
-            bool survives = false)
+  heartbeat(coordinator_client& client, std::shared_ptr<core::wait_state> waits,
+            std::function<void(const std::string&)> interrupt, bool survives = false)
       : client_(client), waits_(std::move(waits)), interrupt_(std::move(interrupt)), survives_(survives), thread_([this] {
           beat_on();
         }) {}
@@ -132,7 +132,7 @@ class heartbeat {
   }
 
   coordinator_client& client_;
-  std::shared_ptr<wait_state> waits_;
+  std::shared_ptr<core::wait_state> waits_;
   std::function<void(const std::string&)> interrupt_;
   bool survives_;
   clock::time_point ended_at_{};  // once ended_ is true

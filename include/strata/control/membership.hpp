@@ -89,7 +89,7 @@ class membership {
   }
 
   /// A heartbeat of a member.
-  void beat(int rank, const wait_state::report& waits, time now, std::uint64_t knows_notice = 0) {
+  void beat(int rank, const core::wait_state::report& waits, time now, std::uint64_t knows_notice = 0) {
     roster::entry& e = at(rank);
     if (e.is == presence::present) e.heard = now;
     e.is_connected = true;
@@ -282,7 +282,7 @@ class membership {
   static constexpr std::chrono::seconds window{10};
 
   struct report {
-    wait_state::report waits{};
+    core::wait_state::report waits{};
     time reported{};
     std::chrono::milliseconds before{};  // waited in total when the window began
     std::uint64_t knows_notice = 0;
@@ -304,7 +304,7 @@ class membership {
   }
   /// Fails the generation if this member waits for the end of a shared call that another one will never begin. What it has sent
   /// before has had two intervals to arrive.
-  void refuse_endless_call(const member& who, const wait_state::report& waits, time now) {
+  void refuse_endless_call(const member& who, const core::wait_state::report& waits, time now) {
     const auto refuse = [&](const member& other, const std::string& does) {
       set_failure(detail::text_of({to_string(who), " has begun ", waits.calls,
                                    " calls on the devices of all processes and waits for ", waits.what_call, ", but ",
@@ -313,7 +313,7 @@ class membership {
     };
     const auto patience = options_.missed * options_.interval;
     for (const auto& [rank, e] : roster_.all()) {
-      const wait_state::report other = report_of(rank).waits;
+      const core::wait_state::report other = report_of(rank).waits;
       const auto* on = find_process(other.on);
       if (rank == who.rank) continue;
       if (e.is == presence::left) {

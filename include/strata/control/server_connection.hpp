@@ -53,7 +53,7 @@ class server_connection {
     call_status why{};  // UNAVAILABLE, or UNAUTHENTICATED if one of the sides does not let the other in
   };
 
-  /// Throws strata::error if the address is open to other machines without a proof.
+  /// Throws strata_error if the address is open to other machines without a proof.
   server_connection(endpoint where, const control_options& options, std::size_t largest_message)
       : where_(std::move(where)), admission_(options), largest_message_(largest_message) {
     limit_grpc_log();

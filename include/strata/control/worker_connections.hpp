@@ -45,11 +45,11 @@ inline agreement agreement_on(const std::string& program, const cluster_spec& cl
 /// With elastic options it survives its generation, and a late worker waits until it is taken in.
 class worker_connections {
  public:
-  using memory = between_processes::memory;
-  using mark = between_processes::mark;
+  using memory = core::between_processes::memory;
+  using mark = core::between_processes::mark;
 
   /// `program` describes what is trained; it must be the same in all workers. Throws communication_error if a worker does not
-  /// join or trains another program, and strata::error for elastic options that are not valid.
+  /// join or trains another program, and strata_error for elastic options that are not valid.
   worker_connections(const cluster& members, const std::string& program, const connection_options& options)
       : state_(std::make_shared<state>()) {
     state& s = *state_;
@@ -70,7 +70,7 @@ class worker_connections {
       s.is_alone = true;
       in_process_store store;
       s.now = std::make_unique<generation>(0, 1);
-      s.now->processes = std::make_unique<between_processes>(store, 0, 1, "", options.communication);
+      s.now->processes = std::make_unique<core::between_processes>(store, 0, 1, "", options.communication);
       return;
     }
     // A process without the name of the run may still belong to it: `agreement` compares the clusters.
@@ -120,11 +120,11 @@ class worker_connections {
     });
   }
   /// Tells the coordinator, which notices when a process waits for a call that another one will never begin.
-  void has_begun(const shared_call& call) { state_->now->waits->set_calls(call.number); }
+  void has_begun(const core::shared_call& call) { state_->now->waits->set_calls(call.number); }
   /// Lives during a wait for the end of that call.
-  wait_state::call_scope await_call(const shared_call& call) { return {*state_->now->waits, call}; }
+  core::wait_state::call_scope await_call(const core::shared_call& call) { return {*state_->now->waits, call}; }
   /// For such a wait: throws communication_error if a process is lost, or if the coordinator has been gone for long.
-  void check_call(const shared_call& call, std::chrono::steady_clock::time_point began) {
+  void check_call(const core::shared_call& call, std::chrono::steady_clock::time_point began) {
     or_first_error([&] {
       const generation& g = *state_->now;
       g.waits->throw_if_interrupted();
@@ -149,7 +149,7 @@ class worker_connections {
   }
 
   /// Values that the workers leave for each other in this generation; null where there is one worker.
-  std::shared_ptr<key_value_store> values() const { return state_->client; }
+  std::shared_ptr<core::key_value_store> values() const { return state_->client; }
 
   /// Announces to the others an error with which this program may end; empty: it continues.
   void announce_error(const std::string& what) const {
@@ -208,17 +208,17 @@ class worker_connections {
   /// The connections of one generation. All members of a later generation refuse messages of an earlier one.
   struct generation {
     const int rank, size;
-    std::shared_ptr<wait_state> waits = std::make_shared<wait_state>();
+    std::shared_ptr<core::wait_state> waits = std::make_shared<core::wait_state>();
     std::shared_ptr<coordinator_client> client;
     std::mutex mutex;  // of the members below
     std::condition_variable has_heard;
     std::optional<std::string> heard;  // why the generation has failed, from the coordinator
-    std::unique_ptr<between_processes> processes;
+    std::unique_ptr<core::between_processes> processes;
     std::unique_ptr<heartbeat> alive;  // is destroyed first
 
     generation(int r, int n) : rank(r), size(n) {}
 
-    void begin(std::unique_ptr<between_processes> connected) {
+    void begin(std::unique_ptr<core::between_processes> connected) {
       const std::lock_guard lock(mutex);
       processes = std::move(connected);
     }
@@ -250,7 +250,7 @@ class worker_connections {
   static constexpr int most_attempts = 16;
 
   /// Throws communication_error if this process is in no generation.
-  between_processes& others() const {
+  core::between_processes& others() const {
     if (!state_->now || !state_->now->processes)
       throw communication_error("this process is no longer in a generation of the training");
     return *state_->now->processes;
@@ -277,8 +277,8 @@ class worker_connections {
         if (!s.encrypts) return nullptr;
         return std::make_shared<detail::tls_protection>(key_of_data(g));
       };
-      g.begin(std::make_unique<between_processes>(*g.client, g.rank, g.size, s.self.host, s.options.communication, g.waits,
-                                                  protection));
+      g.begin(std::make_unique<core::between_processes>(*g.client, g.rank, g.size, s.self.host, s.options.communication, g.waits,
+                                                        protection));
     });
   }
 
@@ -314,6 +314,6 @@ class worker_connections {
 
   std::shared_ptr<state> state_;
 };
-static_assert(elastic_communicator<worker_connections>);
+static_assert(core::elastic_communicator<worker_connections>);
 
 }  // namespace strata::control

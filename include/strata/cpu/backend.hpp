@@ -2,7 +2,7 @@
 #pragma once
 #include <strata/reference/backend.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// Vectorised and fused kernels. An operation without a kernel here uses that of `reference`.
 struct cpu {
@@ -10,4 +10,4 @@ struct cpu {
   using base = reference;
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -14,6 +14,7 @@
 
 namespace strata {
 
+namespace core {
 /// The executor of auto_device: that of all GPUs, or that of the CPU. Both are compiled.
 template <class Program>
 class auto_executor {
@@ -134,17 +135,18 @@ class auto_executor {
     return visit(chosen_, [](const auto& e) { return e.gradient(); });
   }
 };
+}  // namespace core
 
 /// `auto_device{}` trains as `mirrored{gpus()}` does where this machine has a GPU, and as `one_device{}` does elsewhere.
 struct auto_device {
-  using backend = default_backend;
+  using backend = core::default_backend;
   static constexpr auto name = "auto_device";
   compute_options options{};  // on GPUs only `leaves` is used
   /// Called after the choice, with one line of text about it.
   std::function<void(const std::string&)> on_choice = [](const std::string& what) { std::clog << what + '\n'; };
 
   template <class Program>
-  using executor = auto_executor<Program>;
+  using executor = core::auto_executor<Program>;
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {

@@ -1,4 +1,5 @@
-// Assertions about elements and shapes, as in tf.debugging. Each throws a strata::error that gives the place and the difference.
+// Assertions about elements and shapes, as in tf.debugging. Each throws a strata_error that gives the place and the
+// difference.
 #pragma once
 #include <cmath>
 #include <concepts>

@@ -110,7 +110,7 @@ class numbers {
     append(X::extents);
   }
 
-  /// A view with other extents, row-major: numbers(pixels, {60'000, 28, 28}). Throws strata::error if the size differs.
+  /// A view with other extents, row-major: numbers(pixels, {60'000, 28, 28}). Throws strata_error if the size differs.
   template <detail::numbers_in_a_row X>
   numbers(const X& x, std::initializer_list<std::size_t> extents) : numbers(x) {
     extents_.assign(extents);

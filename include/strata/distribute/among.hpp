@@ -7,14 +7,14 @@
 #include <type_traits>
 #include <utility>
 
-namespace strata {
+namespace strata::core {
 
 /// A division of a network, pipelines or tensor_ranks, each of whose places is a process, on this or other machines:
-/// pipeline_among, placed_among, tensor_parallel_among and mesh_among. C is any communicator. Each process passes its own end;
-/// all run the same program, read the same batches and make the same calls. A process keeps the parameters, slots, gradients and
-/// activations of its part only; between two epochs each has all parameters. process_memory_of returns how many bytes it needs.
-/// The results are those of in_threads, bit for bit. The trainer's constructor throws strata::error if there are not as many
-/// processes as places, or if they have different programs or divisions.
+/// pipeline_among, placed_among, tensor_parallel_among and device_mesh_among. C is any communicator. Each process passes its own
+/// end; all run the same program, read the same batches and make the same calls. A process keeps the parameters, slots, gradients
+/// and activations of its part only; between two epochs each has all parameters. process_memory_of returns how many bytes it
+/// needs. The results are those of in_threads, bit for bit. The trainer's constructor throws strata_error if there are
+/// not as many processes as places, or if they have different programs or divisions.
 template <class Division, class C>
 struct among {
   using division = Division;
@@ -44,4 +44,4 @@ struct among<Division, C> : detail::refused_strategy {
   using detail::refused_strategy::refused_strategy;
 };
 
-}  // namespace strata
+}  // namespace strata::core

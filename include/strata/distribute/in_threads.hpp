@@ -5,7 +5,7 @@
 #include <strata/program/compute_options.hpp>
 #include <utility>
 
-namespace strata {
+namespace strata::core {
 
 /// A division of a network, pipelines or tensor_ranks, each of whose places is a thread: pipeline, tensor_parallel and mesh.
 template <class Division>
@@ -34,4 +34,4 @@ struct in_threads<Sentence> : detail::refused_strategy {
   using detail::refused_strategy::refused_strategy;
 };
 
-}  // namespace strata
+}  // namespace strata::core

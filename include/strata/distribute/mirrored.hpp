@@ -12,11 +12,11 @@ namespace strata {
 
 /// `count` cores as devices; all cores of the machine if it is left out.
 struct cpus {
-  using backend = default_backend;
+  using backend = core::default_backend;
   int count = 0;
 
   constexpr cpus() = default;
-  /// Throws strata::error if there is none.
+  /// Throws strata_error if there is none.
   constexpr explicit cpus(int n) : count(n) {
     if (n < 1) throw_error({"cpus(", n, "): at least one device is needed"});
   }
@@ -26,34 +26,36 @@ struct cpus {
   }
 };
 
+namespace core {
 template <>
 struct device_list<default_backend> {
   using type = cpus;
 };
+}  // namespace core
 
 /// `mirrored{cpus(4)}`: 4 threads share the leaves of each batch and add their gradients in the tree that one thread adds them
 /// in, so the results are those of one_device, bit for bit. A replica is a thread here: weights are not copied, they are read by
 /// all, and each thread updates a part of them. https://www.tensorflow.org/api_docs/python/tf/distribute/MirroredStrategy
-template <class Backend = default_backend>
+template <class Backend = core::default_backend>
 struct mirrored {
   using backend = Backend;
   static constexpr auto name = "mirrored";
-  static constexpr bool trains_graphs = true, trains_shared = std::is_same_v<Backend, default_backend>;
-  typename device_list<Backend>::type devices{};
-  typename engine_options<Backend>::type options{};
+  static constexpr bool trains_graphs = true, trains_shared = std::is_same_v<Backend, core::default_backend>;
+  typename core::device_list<Backend>::type devices{};
+  typename core::engine_options<Backend>::type options{};
 
   template <class Program>
-  using executor = synchronous_executor<Program, Backend>;
+  using executor = core::synchronous_executor<Program, Backend>;
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
     return {std::move(optimizer), seed, devices.with(options)};
   }
 };
 mirrored() -> mirrored<>;
-template <lists_devices D>
+template <core::lists_devices D>
 mirrored(D) -> mirrored<typename D::backend>;
-template <lists_devices D>
-mirrored(D, typename engine_options<typename D::backend>::type) -> mirrored<typename D::backend>;
+template <core::lists_devices D>
+mirrored(D, typename core::engine_options<typename D::backend>::type) -> mirrored<typename D::backend>;
 
 /// Variables in one place, computation by several devices. On CPUs memory is one place: this is mirrored by another name.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/experimental/CentralStorageStrategy

@@ -25,6 +25,6 @@ inline constexpr bool are_devices_and_options<D, Options> =
 template <class... Given>
   requires(!detail::are_devices_and_options<Given...>)
 mirrored(Given...) -> mirrored<detail::refused_with<
-    type_list<Given...>, reasons::mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4_and_options_of_their_backend>>;
+    core::type_list<Given...>, reasons::mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4_and_options_of_their_backend>>;
 
 }  // namespace strata

@@ -69,7 +69,7 @@ std::string describe_program(const std::string& strategy, std::uint64_t seed, co
                   ", ", text_of_program<Program>()});
 }
 
-/// Throws strata::error if this process does not train, naming the strategy.
+/// Throws strata_error if this process does not train, naming the strategy.
 inline cluster members_that_train(const char* strategy, const any_resolver& resolver) {
   cluster members = resolver();
   if (!members.trains())
@@ -94,16 +94,16 @@ inline control::worker_connections connect_workers(const cluster& members, const
 /// batch has at least as many leaves as workers). A cluster of one worker needs no connections. With `{.elastic =
 /// {.least_workers = 2}}` a training goes on when workers are lost, as long as the chief and that number of workers are left, and
 /// a restarted worker is taken in at the end of a step; the parameters stay the same, bit for bit. The trainer's constructor
-/// connects the workers. Throws strata::error for a cluster that is not valid, naming the field, and if workers train different
-/// programs, naming what differs; communication_error if a worker does not join or is lost. With GPUs:
+/// connects the workers. Throws strata_error for a cluster that is not valid, naming the field, and if workers train
+/// different programs, naming what differs; communication_error if a worker does not join or is lost. With GPUs:
 /// `multi_worker_mirrored{tf_config(), gpus()}`.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/MultiWorkerMirroredStrategy
-template <class Backend = default_backend, class Sharding = zero<0>>
+template <class Backend = core::default_backend, class Sharding = zero<0>>
 struct multi_worker_mirrored {
   using backend = Backend;
   static constexpr auto name = "multi_worker_mirrored";
-  using devices_type = typename device_list<Backend>::type;
-  using engine_options_type = typename engine_options<Backend>::type;
+  using devices_type = typename core::device_list<Backend>::type;
+  using engine_options_type = typename core::engine_options<Backend>::type;
   any_resolver resolver;
   multi_worker_options options{};
   [[no_unique_address]] Sharding sharding{};
@@ -116,17 +116,17 @@ struct multi_worker_mirrored {
   multi_worker_mirrored(any_resolver r, Devices d, engine_options_type h = {}, multi_worker_options o = {})
       : resolver(std::move(r)), options(std::move(o)), devices(std::move(d)), how(std::move(h)) {}
 
-  using fit_callback = late_workers;
+  using fit_callback = core::late_workers;
 
   template <class Program>
   using executor =
-      synchronous_executor<Program, typename Sharding::template backend<Backend>, control::worker_connections, Sharding>;
+      core::synchronous_executor<Program, typename Sharding::template backend<Backend>, control::worker_connections, Sharding>;
   template <class Program>
   using verdict = detail::sharding_verdict<Program, typename Sharding::template backend<Backend>, Sharding>;
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
-    if (Sharding::stage > 0 && options.elastic.least_workers > 0) throw_error(zero_is_not_elastic);
+    if (Sharding::stage > 0 && options.elastic.least_workers > 0) throw_error(core::zero_is_not_elastic);
     const cluster members = detail::members_that_train(name, resolver);
     const engine_options_type compute = options_of(members);
     control::worker_connections processes = detail::connect_workers(
@@ -154,9 +154,9 @@ multi_worker_mirrored(R) -> multi_worker_mirrored<>;
 template <class R>
 multi_worker_mirrored(R, multi_worker_options) -> multi_worker_mirrored<>;
 template <class R, int Stage>
-multi_worker_mirrored(R, multi_worker_options, zero<Stage>) -> multi_worker_mirrored<default_backend, zero<Stage>>;
-template <class R, lists_devices D>
-multi_worker_mirrored(R, D, typename engine_options<typename D::backend>::type = {}, multi_worker_options = {})
+multi_worker_mirrored(R, multi_worker_options, zero<Stage>) -> multi_worker_mirrored<core::default_backend, zero<Stage>>;
+template <class R, core::lists_devices D>
+multi_worker_mirrored(R, D, typename core::engine_options<typename D::backend>::type = {}, multi_worker_options = {})
     -> multi_worker_mirrored<typename D::backend>;
 
 }  // namespace strata

@@ -12,7 +12,7 @@ namespace strata {
 
 /// `multi_worker_pipeline<balanced<4>, micro_batches<8>>{tf_config()}`: pipeline, each place of which is a worker. See workers.
 template <class Cut, class MicroBatches = micro_batches<8>, class Schedule = one_forward_one_backward,
-          class Backend = default_backend>
-using multi_worker_pipeline = workers<pipelines<1, pipelined<Cut, MicroBatches, Schedule>, Backend>>;
+          class Backend = core::default_backend>
+using multi_worker_pipeline = workers<core::pipelines<1, core::pipelined<Cut, MicroBatches, Schedule>, Backend>>;
 
 }  // namespace strata

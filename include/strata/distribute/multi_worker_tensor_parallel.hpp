@@ -11,7 +11,7 @@ namespace strata {
 
 /// `multi_worker_tensor_parallel<2, layout_map<rule<"dense*", by_columns>>>{tf_config()}`: tensor_parallel, each rank of which is
 /// a worker. See workers.
-template <int Ranks, class Map, class Backend = default_backend>
-using multi_worker_tensor_parallel = workers<tensor_ranks<1, Ranks, Map, Backend>>;
+template <int Ranks, class Map, class Backend = core::default_backend>
+using multi_worker_tensor_parallel = workers<core::tensor_ranks<1, Ranks, Map, Backend>>;
 
 }  // namespace strata

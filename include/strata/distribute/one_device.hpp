@@ -12,20 +12,20 @@ namespace strata {
 /// The default strategy. `one_device{{.threads = 2}}` is the CPU with two threads; a backend with devices of its own, such as
 /// `one_device{gpu(0), {.leaves = 2}}`, adds deduction guides for them.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/OneDeviceStrategy
-template <class Backend = default_backend>
+template <class Backend = core::default_backend>
 struct one_device {
   using backend = Backend;
   static constexpr auto name = "one_device";
-  static constexpr bool trains_graphs = true, trains_shared = std::is_same_v<Backend, default_backend>;
-  using options_type = typename engine_options<Backend>::type;
+  static constexpr bool trains_graphs = true, trains_shared = std::is_same_v<Backend, core::default_backend>;
+  using options_type = typename core::engine_options<Backend>::type;
   options_type options{};
 
   constexpr one_device(options_type given = {}) : options(std::move(given)) {}
-  constexpr one_device(const typename single_device<Backend>::type& device, options_type given)
+  constexpr one_device(const typename core::single_device<Backend>::type& device, options_type given)
       : options(device.with(std::move(given))) {}
 
   template <class Program>
-  using executor = synchronous_executor<Program, Backend>;
+  using executor = core::synchronous_executor<Program, Backend>;
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {

@@ -17,11 +17,11 @@ struct one_device<wrong_argument<Given, Why>> : detail::refused_strategy {
 };
 template <class... Given>
 one_device(Given...)
-    -> one_device<detail::refused_with<type_list<Given...>,
+    -> one_device<detail::refused_with<core::type_list<Given...>,
                                        reasons::one_device_takes_compute_options_or_a_device_such_as_gpu_0_and_its_options>>;
 template <class... Given>  // after options in braces
 one_device(compute_options, Given...)
-    -> one_device<detail::refused_with<type_list<Given...>,
+    -> one_device<detail::refused_with<core::type_list<Given...>,
                                        reasons::one_device_takes_compute_options_or_a_device_such_as_gpu_0_and_its_options>>;
 
 }  // namespace strata

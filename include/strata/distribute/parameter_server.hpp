@@ -44,11 +44,11 @@ struct parameter_server_options {
 /// each worker, with its weights. With `{.staleness = synchronous{}}` all workers read the same global batches, and the
 /// parameters are those of one_device, bit for bit, with the same number of leaves. In a ps, `fit` serves until the chief's
 /// trainer is destroyed and no worker trains any more, and returns an empty history. `if (model.serve()) return 0;` does the same
-/// before the program loads data or asks for its rank, which a ps does not have. Throws strata::error for a cluster that is not
+/// before the program loads data or asks for its rank, which a ps does not have. Throws strata_error for a cluster that is not
 /// valid, naming the field, for another program than that of the servers, and for an optimizer with global_clipnorm;
 /// communication_error, naming the server, if a server does not answer or is lost.
 /// https://www.tensorflow.org/api_docs/python/tf/compat/v1/distribute/experimental/ParameterServerStrategy
-template <class Backend = default_backend>
+template <class Backend = core::default_backend>
 struct parameter_server {
   using backend = Backend;
   static constexpr auto name = "parameter_server";
@@ -56,31 +56,31 @@ struct parameter_server {
   parameter_server_options options{};
 
   template <class Program>
-  using executor = parameter_executor<Program, parameter_client, Backend>;
+  using executor = core::parameter_executor<Program, core::parameter_client, Backend>;
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
     using T = typename Program::value_type;
-    static constexpr const auto& layout = layout_of_program<Program>;
+    static constexpr const auto& layout = core::layout_of_program<Program>;
     const cluster members = resolver();
     executor<Program>::check(optimizer);
     if (const auto* bounded = std::get_if<bounded_staleness>(&options.staleness); bounded && bounded->steps < 0)
       throw_error({"parameter_server: bounded_staleness of ", bounded->steps, " steps"});
-    if (is_synchronous(options.staleness) && members.size() > max_leaves)
-      throw_error(
-          {"parameter_server: ", members.size(), " workers cannot share the ", max_leaves, " leaves that a batch has at most"});
+    if (core::is_synchronous(options.staleness) && members.size() > core::max_leaves)
+      throw_error({"parameter_server: ", members.size(), " workers cannot share the ", core::max_leaves,
+                   " leaves that a batch has at most"});
     const int servers = members.count(role::ps);
     const strata::partitioner how =
         options.partitioner ? options.partitioner : min_size_partitioner{.max_shards = std::max(1, servers)};
-    static constexpr auto trained = trained_ranges(layout);
-    const bool whole = takes_norms(optimizer);
-    std::vector<parameter_shard> shards = whole ? partition_between(trained.span(), sizeof(T), how, servers)
-                                                : detail::partition(layout.trainable, sizeof(T), how, servers);
+    static constexpr auto trained = core::trained_ranges(layout);
+    const bool whole = core::takes_norms(optimizer);
+    std::vector<core::parameter_shard> shards = whole ? core::partition_between(trained.span(), sizeof(T), how, servers)
+                                                      : detail::partition(layout.trainable, sizeof(T), how, servers);
     const std::string program =
         describe<Program>(members, seed, detail::text_of({shards.size(), whole ? " shards of whole parameters" : " shards"}));
     const std::string agreement =
         detail::text_of({program, ", ", detail::text_of_arithmetic(), ", ", detail::text_of_optimizer(optimizer)});
-    constexpr std::size_t metric_sums_width = batch_gradient<Program, Backend>::metric_sums_width;
+    constexpr std::size_t metric_sums_width = core::batch_gradient<Program, Backend>::metric_sums_width;
 
     if (members.task().type == role::ps)
       return {optimizer, [self = *this, optimizer, members, shards, program, agreement] {
@@ -88,26 +88,26 @@ struct parameter_server {
               }};
     if (!members.trains())
       throw_error({"parameter_server: this process is ", to_string(members.task()), ", which neither trains nor serves"});
-    std::vector<endpoint> addresses;
+    std::vector<core::endpoint> addresses;
     for (int s = 0; s < servers; ++s) addresses.push_back(address_of(members, s));
-    parameter_client<T> client(addresses, std::move(shards),
-                               {.worker = members.rank(),
-                                .workers = members.size(),
-                                .synchronous = is_synchronous(options.staleness),
-                                .metric_sums_width = metric_sums_width,
-                                .run = members.run_id(),
-                                .program = agreement,
-                                .generation = members.generation(),
-                                .control = options.control,
-                                .start_timeout = options.start_timeout,
-                                .timeout = options.timeout,
-                                .retry_for = options.retry_for,
-                                .tables = tables_of<Program>()});
+    core::parameter_client<T> client(addresses, std::move(shards),
+                                     {.worker = members.rank(),
+                                      .workers = members.size(),
+                                      .synchronous = core::is_synchronous(options.staleness),
+                                      .metric_sums_width = metric_sums_width,
+                                      .run = members.run_id(),
+                                      .program = agreement,
+                                      .generation = members.generation(),
+                                      .control = options.control,
+                                      .start_timeout = options.start_timeout,
+                                      .timeout = options.timeout,
+                                      .retry_for = options.retry_for,
+                                      .tables = tables_of<Program>()});
     return {std::move(optimizer), seed, std::move(client), options.compute};
   }
 
  private:
-  static endpoint address_of(const cluster& members, int server) {
+  static core::endpoint address_of(const cluster& members, int server) {
     const cluster_task task{role::ps, server};
     const auto& address = members.address(task);
     if (!address)
@@ -117,35 +117,36 @@ struct parameter_server {
   }
 
   template <class Program>
-  static std::vector<row_table> tables_of() {
-    constexpr const auto& tables = travelling_tables<Program>::value;
+  static std::vector<core::row_table> tables_of() {
+    constexpr const auto& tables = core::travelling_tables<Program>::value;
     return {tables.begin(), tables.end()};
   }
 
   template <class Program>
-  void serve(typename Program::optimizer optimizer, const cluster& members, const std::vector<parameter_shard>& shards,
+  void serve(typename Program::optimizer optimizer, const cluster& members, const std::vector<core::parameter_shard>& shards,
              const std::string& program, const std::string& agreement) const {
     using T = typename Program::value_type;
-    static constexpr auto trained = trained_ranges(layout_of_program<Program>);
+    static constexpr auto trained = core::trained_ranges(core::layout_of_program<Program>);
     const std::string run = detail::text_of({members.run_id(), ' ', members.generation()});
     std::vector<std::string> workers;
     for (int r = 0; r < members.size(); ++r) workers.push_back(to_string(members.task_of_rank(r)));
-    parameter_store<T, typename Program::optimizer> store(
+    core::parameter_store<T, typename Program::optimizer> store(
         std::move(optimizer), trained.span(), shards,
         {.staleness = options.staleness,
          .workers = workers,
          .server = members.task().index,
-         .metric_sums_width = is_synchronous(options.staleness) ? batch_gradient<Program, Backend>::metric_sums_width : 0,
+         .metric_sums_width =
+             core::is_synchronous(options.staleness) ? core::batch_gradient<Program, Backend>::metric_sums_width : 0,
          .timeout = options.timeout,
          .lost_after = options.retry_for + std::chrono::seconds(1),
          .run = detail::hash_of(run),
          .tables = tables_of<Program>()});
-    parameter_snapshots snapshots(options.snapshots, members.task().index, program);
+    core::parameter_snapshots snapshots(options.snapshots, members.task().index, program);
     snapshots.hold();
     if (snapshots.restore(store)) std::clog << detail::text_of({to_string(members.task()), " continues from its snapshot\n"});
-    const parameter_service service(address_of(members, members.task().index), to_string(members.task()), members.run_id(),
-                                    agreement, store, options.control, members.generation());
-    serve_until_over(store, workers[0], options.start_timeout, std::move(snapshots));
+    const core::parameter_service service(address_of(members, members.task().index), to_string(members.task()), members.run_id(),
+                                          agreement, store, options.control, members.generation());
+    core::serve_until_over(store, workers[0], options.start_timeout, std::move(snapshots));
   }
 
   /// What must be the same in all processes and in a snapshot that they continue from, in words.
@@ -153,9 +154,9 @@ struct parameter_server {
   std::string describe(const cluster& members, std::uint64_t seed, const std::string& shards) const {
     std::string roles;  // without addresses: there may be a proxy
     for (const role r : {role::chief, role::worker, role::ps})
-      if (members.count(r) > 0) roles += detail::text_of({members.count(r), ' ', name_of(r), ", "});
+      if (members.count(r) > 0) roles += detail::text_of({members.count(r), ' ', core::name_of(r), ", "});
     std::string tables;
-    for (const row_table& t : travelling_tables<Program>::value)
+    for (const core::row_table& t : core::travelling_tables<Program>::value)
       tables += detail::text_of({", rows at ", t.begin, " are sent one by one"});
     return detail::text_of({roles, shards, ", optimizer ", Program::optimizer::name, ", seed ", seed, ", ",
                             to_string(options.staleness), ", ",

@@ -15,6 +15,6 @@ struct parameter_server<wrong_argument<Given, Why>> : detail::refused_strategy {
 };
 template <class... Given>
 parameter_server(Given...) -> parameter_server<detail::refused_with<
-    type_list<Given...>, reasons::parameter_server_takes_a_resolver_such_as_tf_config_and_parameter_server_options>>;
+    core::type_list<Given...>, reasons::parameter_server_takes_a_resolver_such_as_tf_config_and_parameter_server_options>>;
 
 }  // namespace strata

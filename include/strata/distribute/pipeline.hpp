@@ -12,9 +12,9 @@ namespace strata {
 /// gpipe, one_forward_one_backward or interleaved<V>. compute_options::threads is the number of threads of each place: as many
 /// micro-batches are computed beside each other. The results are those of one_device with as many leaves, bit for bit. With S
 /// places and M micro-batches a place is idle for (S - 1) / (M + S - 1) of the time, if stages take equally long. Throws
-/// strata::error for a batch that micro-batches do not divide.
+/// strata_error for a batch that micro-batches do not divide.
 template <class Cut, class MicroBatches = micro_batches<8>, class Schedule = one_forward_one_backward,
-          class Backend = default_backend>
-using pipeline = in_threads<pipelines<1, pipelined<Cut, MicroBatches, Schedule>, Backend>>;
+          class Backend = core::default_backend>
+using pipeline = core::in_threads<core::pipelines<1, core::pipelined<Cut, MicroBatches, Schedule>, Backend>>;
 
 }  // namespace strata

@@ -20,9 +20,9 @@ struct thread_groups {
 /// the same time what does not depend on each other; what one reads of another is sent. The results are those of one_device for
 /// the same network without `on`, bit for bit. A network that names a device that is not there does not compile.
 /// https://www.tensorflow.org/guide/gpu#manual_device_placement
-template <class Devices, class Backend = default_backend>
+template <class Devices, class Backend = core::default_backend>
 struct placed {
-  using division = pipelines<1, by_device<Devices::count>, Backend>;
+  using division = core::pipelines<1, core::by_device<Devices::count>, Backend>;
   using backend = typename division::backend;
   static constexpr auto name = "placed";
   Devices groups{};

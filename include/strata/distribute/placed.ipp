@@ -15,6 +15,6 @@ struct placed<wrong_argument<Given, Why>, Backend> : detail::refused_strategy {
 };
 template <class... Given>
 placed(Given...)
-    -> placed<detail::refused_with<type_list<Given...>, reasons::placed_takes_thread_groups_or_gpus_and_then_options>>;
+    -> placed<detail::refused_with<core::type_list<Given...>, reasons::placed_takes_thread_groups_or_gpus_and_then_options>>;
 
 }  // namespace strata

@@ -96,6 +96,7 @@ class memory_table {
 
 }  // namespace detail
 
+namespace core {
 /// A strategy that computes each place of a split network in a process of its own: multi_worker_pipeline, pipeline_among,
 /// placed_among, and meshes of pipelines.
 template <class Strategy>
@@ -103,6 +104,7 @@ concept divides_layers = requires {
   typename Strategy::backend;
   requires divides_parameters<typename Strategy::backend>;
 };
+}  // namespace core
 namespace detail {
 template <class Strategy>
 concept has_ranks = requires {
@@ -112,6 +114,7 @@ concept has_ranks = requires {
 template <has_ranks Strategy>
 using backend_of_rank_in = typename Strategy::division::template backend_of_rank<typename Strategy::communicator_type>;
 }  // namespace detail
+namespace core {
 /// A strategy whose processes are ranks that divide layers: multi_worker_tensor_parallel, tensor_parallel_among, and meshes of
 /// them.
 template <class Strategy>
@@ -119,6 +122,7 @@ concept divides_into_ranks = detail::has_ranks<Strategy> && !divides_parameters<
 /// A mesh of three parts, whose ranks have a process for each place.
 template <class Strategy>
 concept divides_into_stages_of_ranks = detail::has_ranks<Strategy> && divides_parameters<detail::backend_of_rank_in<Strategy>>;
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason process_memory_is_that_of_a_program_such_as_the_program_type_of_a_trainer{
@@ -191,25 +195,25 @@ constexpr void check_sizes(const training_sizes& how) {
 
 /// The most that a process of the training needs: `process_memory_of<program_type, zero<2>>({.batch = 64, .processes = 4})`. The
 /// backend is that of the CPU. Without `.processes` there is one process, whose slices are everything.
-template <class Program, class Sharding = zero<0>, class Backend = default_backend>
+template <class Program, class Sharding = zero<0>, class Backend = core::default_backend>
   requires detail::is_program<Program> && detail::stage_of_zero<Sharding>
 constexpr process_memory process_memory_of(const training_sizes& how) {
   detail::check_sizes(how);
   using T = typename Program::value_type;
   using backend = typename Sharding::template backend<Backend>;
-  constexpr const auto& plan = plan_of<Program, backend>;
-  constexpr const auto& inference = plan_of<Program, backend, purpose::inference>;
-  constexpr const auto& layout = layout_of_program<Program>;
+  constexpr const auto& plan = core::plan_of<Program, backend>;
+  constexpr const auto& inference = core::plan_of<Program, backend, core::purpose::inference>;
+  constexpr const auto& layout = core::layout_of_program<Program>;
   constexpr long bytes = long(sizeof(T));
   constexpr int stage = Sharding::stage;
-  constexpr bool two_plans = has_two_plans<Program, backend>, in_segments = stage >= 2 && plan.is_cut;
+  constexpr bool two_plans = core::has_two_plans<Program, backend>, in_segments = stage >= 2 && plan.is_cut;
 
-  const batch_division most = leaf_policy_of<Program>(how.leaves, how.processes).most(how.batch);
+  const core::batch_division most = core::leaf_policy_of<Program>(how.leaves, how.processes).most(how.batch);
   const long own_leaves = (most.leaves + how.processes - 1) / how.processes;
   const long window = in_segments ? plan.largest_segment() : 0, gradient = in_segments ? window : layout.trainable;
   const auto slice_of_all = [&](long elements) {  // the largest one: slices end with pieces
-    const long pieces = (elements + norm_piece - 1) / norm_piece;
-    return std::min(elements, (pieces + how.processes - 1) / how.processes * norm_piece);
+    const long pieces = (elements + core::norm_piece - 1) / core::norm_piece;
+    return std::min(elements, (pieces + how.processes - 1) / how.processes * core::norm_piece);
   };
   long own = 0;  // elements of the slices of a process
   for (int k = 0; k < plan.segment_count; ++k)
@@ -218,8 +222,8 @@ constexpr process_memory process_memory_of(const training_sizes& how) {
   const long state = layout.size - layout.trainable;
 
   process_memory out;
-  const int micro_batch =
-      std::min(most.capacity, how.micro_batch > 0 ? how.micro_batch : samples_in_cache<Program, backend, purpose::training>());
+  const int micro_batch = std::min(
+      most.capacity, how.micro_batch > 0 ? how.micro_batch : core::samples_in_cache<Program, backend, core::purpose::training>());
   out.parameters = (plan.derived + (two_plans ? inference.derived : 0)) * bytes;
   if (stage == 3 && in_segments) {
     out.parameters += (own + 2 * window + state) * bytes;
@@ -230,7 +234,7 @@ constexpr process_memory process_memory_of(const training_sizes& how) {
   out.slots = how.slots * (stage >= 1 ? own : layout.trainable) * bytes;
   if (stage >= 1) out.whole_slots = how.slots * layout.trainable * bytes;
   out.gradients = own_leaves * gradient * bytes;
-  out.activations = detail::bytes_of_activations<Program, backend, purpose::training>(
+  out.activations = detail::bytes_of_activations<Program, backend, core::purpose::training>(
       most.capacity, micro_batch, plan.needs_whole_leaf() ? int(own_leaves) : how.threads);
   if (how.processes > 1) {
     const detail::subtree_counts rows(most.leaves, how.processes);
@@ -248,7 +252,7 @@ constexpr process_memory process_memory_of(const training_sizes& how) {
 /// What a process needs that computes place `place`: `process_memory_of<program_type, multi_worker_pipeline<
 /// balanced<4>>>({.batch = 64}, 0)`. There are as many processes as places of all groups, each of which computes with one thread.
 /// process_memory::messages has activations and their gradients on the way.
-template <class Program, divides_layers Strategy>
+template <class Program, core::divides_layers Strategy>
   requires detail::is_program<Program>
 constexpr process_memory process_memory_of(const training_sizes& how, int place) {
   using backend = typename Strategy::backend;
@@ -256,19 +260,20 @@ constexpr process_memory process_memory_of(const training_sizes& how, int place)
   detail::check_sizes(how);
   if (place < 0 || place >= table_type::places) throw_error("process_memory_of: there is no such place");
   constexpr const auto& table = backend::split::table;
-  constexpr const auto& plan = plan_of<Program, backend>;
-  constexpr const auto& stages = stage_plan_of<Program, backend>;
-  constexpr const auto& arenas = arenas_of_places<Program, backend>;
-  constexpr const auto& layout = layout_of_program<Program>;
-  constexpr auto trained = trained_ranges(layout);
+  constexpr const auto& plan = core::plan_of<Program, backend>;
+  constexpr const auto& stages = core::stage_plan_of<Program, backend>;
+  constexpr const auto& arenas = core::arenas_of_places<Program, backend>;
+  constexpr const auto& layout = core::layout_of_program<Program>;
+  constexpr auto trained = core::trained_ranges(layout);
   constexpr long bytes = long(sizeof(typename Program::value_type)), processes = table_type::places;
   constexpr int groups = detail::groups_of_strategy<Strategy>;
-  const leaf_policy policy = leaf_policy_of<Program>(how.leaves, groups);
-  const batch_division most = policy.most(how.batch);
+  const core::leaf_policy policy = core::leaf_policy_of<Program>(how.leaves, groups);
+  const core::batch_division most = policy.most(how.batch);
   const auto [capacity, room] = detail::largest_turns<Program, backend>(policy, how.batch, groups);
 
   process_memory out;
-  out.parameters = (arenas.size[place] + plan.derived + plan_of<Program, backend, purpose::inference>.derived) * bytes;
+  out.parameters =
+      (arenas.size[place] + plan.derived + core::plan_of<Program, backend, core::purpose::inference>.derived) * bytes;
   out.whole_parameters = layout.size * bytes;
   out.slots = how.slots * arenas.trainable[place] * bytes;
   if (place == 0) out.whole_slots = how.slots * layout.trainable * bytes;
@@ -282,8 +287,8 @@ constexpr process_memory process_memory_of(const training_sizes& how, int place)
     out.messages += room * capacity * stages.transfers[t].size * bytes;
     if (how.shares_memory && to == place) out.messages += room * capacity * stages.transfers[t].size * bytes;  // of the other one
   }
-  out.messages += processes * std::min(arenas.largest_slice, std::max(norm_piece, (1L << 20) / processes)) * bytes;
-  const long norms = pieces_of(trained.span(), {0, layout.trainable}).end;
+  out.messages += processes * std::min(arenas.largest_slice, std::max(core::norm_piece, (1L << 20) / processes)) * bytes;
+  const long norms = core::pieces_of(trained.span(), {0, layout.trainable}).end;
   out.messages += (3 + 2) * norms * long(sizeof(double));
   detail::add_messages_of_groups(out, most.leaves, groups, arenas.trainable[place], bytes, how.shares_memory);
   return out;
@@ -291,33 +296,34 @@ constexpr process_memory process_memory_of(const training_sizes& how, int place)
 
 /// What a rank needs: `process_memory_of<program_type, multi_worker_tensor_parallel<2, halves>>({.batch = 64})`. There
 /// are as many processes as ranks of all groups. process_memory::messages has the parts of layers that ranks send each other.
-template <class Program, divides_into_ranks Strategy>
+template <class Program, core::divides_into_ranks Strategy>
   requires detail::is_program<Program>
 constexpr process_memory process_memory_of(const training_sizes& how) {
   detail::check_sizes(how);
   using rank = typename Strategy::division::template program_of_rank<Program>;
   using backend = detail::backend_of_rank_in<Strategy>;
   using items = typename rank::items;
-  constexpr const auto& plan = plan_of<rank, backend>;
-  constexpr const auto& layout = layout_of_program<rank>;
+  constexpr const auto& plan = core::plan_of<rank, backend>;
+  constexpr const auto& layout = core::layout_of_program<rank>;
   constexpr long bytes = long(sizeof(typename Program::value_type)), ranks = Strategy::division::ranks;
   constexpr int groups = Strategy::groups;
 
-  const batch_division most = leaf_policy_of<Program>(how.leaves, groups).most(how.batch);
+  const core::batch_division most = core::leaf_policy_of<Program>(how.leaves, groups).most(how.batch);
   const int own_leaves = (most.leaves + groups - 1) / groups;
   const int samples = plan.needs_whole_leaf()
-                          ? samples_in_cache<rank, backend, purpose::training>()
+                          ? core::samples_in_cache<rank, backend, core::purpose::training>()
                           : std::min(most.capacity, how.micro_batch > 0 ? how.micro_batch : detail::samples_of_rank_at_a_time);
 
   process_memory out;
   out.parameters = (layout.size + plan.derived) * bytes;
-  if (has_two_plans<rank, backend>) out.parameters += plan_of<rank, backend, purpose::inference>.derived * bytes;
-  out.whole_parameters = layout_of_program<Program>.size * bytes;
+  if (core::has_two_plans<rank, backend>)
+    out.parameters += core::plan_of<rank, backend, core::purpose::inference>.derived * bytes;
+  out.whole_parameters = core::layout_of_program<Program>.size * bytes;
   out.slots = how.slots * layout.trainable * bytes;
-  out.whole_slots = how.slots * layout_of_program<Program>.trainable * bytes;
+  out.whole_slots = how.slots * core::layout_of_program<Program>.trainable * bytes;
   out.gradients = own_leaves * layout.trainable * bytes;
-  out.activations = detail::bytes_of_activations<rank, backend, purpose::training>(most.capacity, samples,
-                                                                                   plan.needs_whole_leaf() ? own_leaves : 1);
+  out.activations = detail::bytes_of_activations<rank, backend, core::purpose::training>(
+      most.capacity, samples, plan.needs_whole_leaf() ? own_leaves : 1);
   detail::add_messages_of_ranks<items>(out, samples, ranks, bytes, how.shares_memory, 1);
   detail::add_messages_of_groups(out, most.leaves, groups, layout.trainable, bytes, how.shares_memory);
   return out;
@@ -334,16 +340,16 @@ struct pipeline_of_rank {
 
 /// What a rank needs at place `place`: `process_memory_of<program_type, multi_worker_mesh<data_parallel<2>,
 /// pipeline<balanced<2>>, tensor_parallel<2, halves>>>({.batch = 64}, 0)`.
-template <class Program, divides_into_stages_of_ranks Strategy>
+template <class Program, core::divides_into_stages_of_ranks Strategy>
   requires detail::is_program<Program>
 constexpr process_memory process_memory_of(const training_sizes& how, int place) {
   using rank = typename Strategy::division::template program_of_rank<Program>;
   constexpr long bytes = long(sizeof(typename Program::value_type)), ranks = Strategy::division::ranks;
   process_memory out = process_memory_of<rank, detail::pipeline_of_rank<Strategy>>(how, place);
-  out.whole_parameters += layout_of_program<Program>.size * bytes;
-  if (place == 0) out.whole_slots += how.slots * layout_of_program<Program>.trainable * bytes;
+  out.whole_parameters += core::layout_of_program<Program>.size * bytes;
+  if (place == 0) out.whole_slots += how.slots * core::layout_of_program<Program>.trainable * bytes;
   const auto turns = detail::largest_turns<rank, detail::backend_of_rank_in<Strategy>>(
-      leaf_policy_of<rank>(how.leaves, Strategy::groups), how.batch, Strategy::groups);
+      core::leaf_policy_of<rank>(how.leaves, Strategy::groups), how.batch, Strategy::groups);
   detail::add_messages_of_ranks<typename rank::items>(out, turns.samples, ranks, bytes, how.shares_memory, 2);
   return out;
 }
@@ -354,17 +360,17 @@ template <class Program, class Strategy = void, class... Place>
 wrong_argument<Program, detail::because<reasons::process_memory_is_that_of_a_program_such_as_the_program_type_of_a_trainer>>
 process_memory_of(const training_sizes&, const Place&...);
 template <detail::is_program Program, class Strategy>
-  requires divides_layers<Strategy> || divides_into_stages_of_ranks<Strategy>
+  requires core::divides_layers<Strategy> || core::divides_into_stages_of_ranks<Strategy>
 wrong_argument<Strategy,
                detail::because<reasons::the_memory_of_a_place_is_asked_for_with_its_number_process_memory_of_sizes_and_place>>
 process_memory_of(const training_sizes&);
 template <detail::is_program Program, class Strategy, class... Place>
-  requires(!divides_layers<Strategy> && !divides_into_stages_of_ranks<Strategy> &&
-           (sizeof...(Place) > 0 || !(detail::stage_of_zero<Strategy> || divides_into_ranks<Strategy>)))
+  requires(!core::divides_layers<Strategy> && !core::divides_into_stages_of_ranks<Strategy> &&
+           (sizeof...(Place) > 0 || !(detail::stage_of_zero<Strategy> || core::divides_into_ranks<Strategy>)))
 wrong_argument<
     Strategy, detail::because<(
                   detail::stage_of_zero<Strategy> ? reasons::the_processes_of_zero_need_equally_much_process_memory_of_sizes_only
-                  : divides_into_ranks<Strategy>
+                  : core::divides_into_ranks<Strategy>
                       ? reasons::the_ranks_that_divide_layers_need_equally_much_process_memory_of_sizes_only
                       : reasons::process_memory_is_known_of_zero_and_of_strategies_over_processes_such_as_multi_worker_pipeline)>>
 process_memory_of(const training_sizes&, const Place&...);
@@ -380,18 +386,18 @@ std::string memory_of_places(const training_sizes& how) {
 }  // namespace detail
 
 /// process_memory_of for each place, as a table.
-template <class Program, divides_layers Strategy>
+template <class Program, core::divides_layers Strategy>
 std::string process_memory_table(const training_sizes& how) {
   return detail::memory_of_places<Program, Strategy, typename Strategy::backend::split>(how);
 }
 /// process_memory_of for a rank at each place, as a table.
-template <class Program, divides_into_stages_of_ranks Strategy>
+template <class Program, core::divides_into_stages_of_ranks Strategy>
 std::string process_memory_table(const training_sizes& how) {
   return detail::memory_of_places<Program, Strategy, typename detail::backend_of_rank_in<Strategy>::split>(how);
 }
 
 /// process_memory_of for a rank, as a table.
-template <class Program, divides_into_ranks Strategy>
+template <class Program, core::divides_into_ranks Strategy>
 std::string process_memory_table(const training_sizes& how) {
   detail::memory_table table;
   table.add("rank", process_memory_of<Program, Strategy>(how));
@@ -399,7 +405,7 @@ std::string process_memory_table(const training_sizes& how) {
 }
 
 /// process_memory_of for each stage of zero, as a table.
-template <class Program, class Backend = default_backend>
+template <class Program, class Backend = core::default_backend>
 std::string process_memory_table(const training_sizes& how) {
   detail::memory_table table;
   training_sizes alone = how;
@@ -407,7 +413,7 @@ std::string process_memory_table(const training_sizes& how) {
   table.add("one process", process_memory_of<Program, zero<0>, Backend>(alone));
   table.add("zero<0>", process_memory_of<Program, zero<0>, Backend>(how));
   table.add("zero<1>", process_memory_of<Program, zero<1>, Backend>(how));
-  if constexpr (!plan_of<Program, Backend>.needs_whole_leaf()) {
+  if constexpr (!core::plan_of<Program, Backend>.needs_whole_leaf()) {
     table.add("zero<2>", process_memory_of<Program, zero<2>, Backend>(how));
     table.add("zero<3>", process_memory_of<Program, zero<3>, Backend>(how));
   }

@@ -10,18 +10,18 @@
 namespace strata {
 
 /// Each process passes its own end of the communicator and reads the same batches; it computes its share of the leaves.
-template <class Communicator, class Backend = default_backend, class Sharding = zero<0>>
+template <class Communicator, class Backend = core::default_backend, class Sharding = zero<0>>
 struct synchronous_among {
   static_assert(detail::diagnosed<typename detail::communicator_verdict<Communicator>::type>[0]);
   using backend = Backend;
   static constexpr auto name = "synchronous_among";
   Communicator processes;
-  typename engine_options<Backend>::type options{};
+  typename core::engine_options<Backend>::type options{};
   communication_options communication{};  // how gradients are sent. Its timeout is not used: the communicator has its own
   [[no_unique_address]] Sharding sharding{};
 
   template <class Program>
-  using executor = synchronous_executor<Program, typename Sharding::template backend<Backend>, Communicator, Sharding>;
+  using executor = core::synchronous_executor<Program, typename Sharding::template backend<Backend>, Communicator, Sharding>;
   template <class Program>
   using verdict = detail::sharding_verdict<Program, typename Sharding::template backend<Backend>, Sharding>;
 
@@ -38,7 +38,8 @@ synchronous_among(C, compute_options) -> synchronous_among<C>;
 template <class C>
 synchronous_among(C, compute_options, communication_options) -> synchronous_among<C>;
 template <class C, int Stage>
-synchronous_among(C, compute_options, communication_options, zero<Stage>) -> synchronous_among<C, default_backend, zero<Stage>>;
+synchronous_among(C, compute_options, communication_options, zero<Stage>)
+    -> synchronous_among<C, core::default_backend, zero<Stage>>;
 
 }  // namespace strata
 

@@ -15,7 +15,7 @@ struct synchronous_among<wrong_argument<Given, Why>, Backend, Sharding> : detail
 };
 template <class... Given>
 synchronous_among(Given...) -> synchronous_among<detail::refused_with<
-    type_list<Given...>,
+    core::type_list<Given...>,
     reasons::synchronous_among_takes_a_communicator_compute_options_communication_options_and_zero_in_this_order>>;
 
 }  // namespace strata

@@ -12,7 +12,7 @@ namespace strata {
 /// results are those of one_device with as many leaves, bit for bit (by_columns names the exception); otherwise sums are added in
 /// an order that depends on the number of ranks, and on nothing else. Norms of parameters, as lamb and clipnorm take them, are
 /// those of the whole ones. https://keras.io/api/distribution/model_parallel
-template <int Ranks, class Map, class Backend = default_backend>
-using tensor_parallel = in_threads<tensor_ranks<1, Ranks, Map, Backend>>;
+template <int Ranks, class Map, class Backend = core::default_backend>
+using tensor_parallel = core::in_threads<core::tensor_ranks<1, Ranks, Map, Backend>>;
 
 }  // namespace strata

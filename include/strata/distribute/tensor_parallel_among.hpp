@@ -7,7 +7,7 @@ namespace strata {
 
 /// `tensor_parallel_among<C, 2, layout_map<rule<"dense*", by_columns>>>{processes}`: tensor_parallel, where each rank is a
 /// process. See among.
-template <class C, int Ranks, class Map, class Backend = default_backend>
-using tensor_parallel_among = among<tensor_ranks<1, Ranks, Map, Backend>, C>;
+template <class C, int Ranks, class Map, class Backend = core::default_backend>
+using tensor_parallel_among = core::among<core::tensor_ranks<1, Ranks, Map, Backend>, C>;
 
 }  // namespace strata

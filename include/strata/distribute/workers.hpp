@@ -23,7 +23,7 @@ struct workers {
   using division = Division;
   using communicator_type = control::worker_connections;
   using backend = typename Division::template backend_among<communicator_type>;
-  using fit_callback = late_workers;
+  using fit_callback = core::late_workers;
   static constexpr auto name = Division::name;
   static constexpr int groups = Division::groups;
   any_resolver resolver;
@@ -32,11 +32,11 @@ struct workers {
   template <class Program>
   using verdict = typename Division::template verdict<Program>;
   template <class Program>
-  using executor = std::conditional_t<Division::may_regroup, regrouping_executor<Program, Division, communicator_type>,
+  using executor = std::conditional_t<Division::may_regroup, core::regrouping_executor<Program, Division, communicator_type>,
                                       typename Division::template executor<Program, communicator_type>>;
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
-    if (options.elastic.least_workers > 0 && !Division::may_regroup) throw_error(divided_layers_are_not_elastic);
+    if (options.elastic.least_workers > 0 && !Division::may_regroup) throw_error(core::divided_layers_are_not_elastic);
     communicator_type processes =
         detail::connect_workers(detail::members_that_train(name, resolver), options,
                                 detail::describe_program<Program>(name + Division::template text<Program>(), seed,

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// Base of a synchronous executor Self, and its process group. Self has `step()`, `set_step(step)`, `parameters_changed()`,
 /// `lasting_arrays()` (the bytes of parameters and slots), `prepare_messages(leaves, purpose)` and `forget_messages()`; and
@@ -342,4 +342,4 @@ class collective_operations {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

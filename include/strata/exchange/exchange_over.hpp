@@ -6,7 +6,7 @@
 #include <strata/kernel/rank_exchange.hpp>
 #include <utility>
 
-namespace strata {
+namespace strata::core {
 
 /// Member r of the communicator is rank r. Throws communication_error as it does.
 /// Between stages an exchange waits only for what it receives. Then a rank writes the next exchange to other memory: when it has
@@ -73,4 +73,4 @@ class exchange_over final : public rank_exchange<T> {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

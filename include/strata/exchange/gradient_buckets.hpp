@@ -13,8 +13,10 @@
 
 namespace strata {
 
+namespace core {
 /// The value for bytes_per_pack = 0, chosen by measurement (docs/decisions/distribute/gradient_buckets.md).
 inline constexpr std::size_t default_bytes_per_pack = std::size_t{1} << 20;
+}  // namespace core
 
 namespace detail {
 /// A copy of the text that lives until the program ends.
@@ -53,6 +55,7 @@ inline const char* lasting(const std::string& text) {
 }
 }  // namespace detail
 
+namespace core {
 /// Collects whole groups, the last ones first, until a bucket has that many bytes: the arena is in the order of the tape. 0: the
 /// default. If the plan is cut, a bucket is the parameters of a segment.
 template <class Program, class Backend>
@@ -64,5 +67,6 @@ std::vector<gradient_bucket> gradient_buckets(std::size_t bytes_per_pack) {
                                   long(bytes_per_pack / sizeof(typename Program::value_type)),
                                   std::span(plan.begin_of_segment).first(plan.is_cut ? std::size_t(plan.segment_count) : 0));
 }
+}  // namespace core
 
 }  // namespace strata

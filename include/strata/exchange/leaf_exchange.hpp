@@ -5,7 +5,7 @@
 #include <strata/concepts/communicator.hpp>
 #include <strata/network/leaves.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// After an exchange all processes have the values of each leaf. Call `begin`, then the communicator's wait, then `finish`;
 /// `numbers(l)` returns the `width` values of leaf l of `count`.
@@ -47,4 +47,4 @@ class leaf_exchange {
   static constexpr std::size_t bytes(int leaves, std::size_t width) { return std::size_t(leaves) * width * sizeof(double); }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -6,7 +6,7 @@
 #include <strata/exchange/collective_operations.hpp>
 #include <utility>
 
-namespace strata {
+namespace strata::core {
 
 inline constexpr auto divided_layers_are_not_elastic =
     "processes that divide the layers of a network cannot be elastic: each has some of the layers, or a part of them";
@@ -37,4 +37,4 @@ class process_group_over : public collective_operations<process_group_over<C>, C
   static std::array<std::span<std::byte>, 2> lasting_arrays() { return {}; }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -4,7 +4,7 @@
 #include <strata/network/leaves.hpp>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// Processes that share the work of one sum. When it begins, each has sums over the leaves of some processes, itself among them.
 struct reduction_group {
@@ -56,4 +56,4 @@ std::vector<reduction_group> reduction_groups(const C& c) {
   return {inside, between};
 }
 
-}  // namespace strata
+}  // namespace strata::core

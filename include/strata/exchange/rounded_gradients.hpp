@@ -2,6 +2,7 @@
 #pragma once
 #include <bit>
 #include <cstdint>
+#include <strata/base/namespaces.hpp>
 
 namespace strata {
 
@@ -15,6 +16,7 @@ constexpr std::uint16_t bf16_of(float x) {
 constexpr float float_of(std::uint16_t upper) { return std::bit_cast<float>(std::uint32_t(upper) << 16); }
 }  // namespace detail
 
+namespace core {
 /// to[i] = from[i] + residue[i], rounded; the rest is the new residue. Seide et al., "1-bit stochastic gradient descent" (2014);
 /// that it converges as if nothing were rounded: Karimireddy et al., "Error feedback fixes SignSGD" (2019).
 template <class T>
@@ -31,5 +33,6 @@ template <class T>
 void expand_rounded(const std::uint16_t* from, T* to, long count) {
   for (long i = 0; i < count; ++i) to[i] = T(detail::float_of(from[i]));
 }
+}  // namespace core
 
 }  // namespace strata

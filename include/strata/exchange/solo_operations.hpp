@@ -6,7 +6,7 @@
 #include <strata/concepts/process_group.hpp>
 #include <strata/program/plan.hpp>
 
-namespace strata {
+namespace strata::core {
 
 template <class Self, communicator Communicator>
 class collective_operations;
@@ -43,4 +43,4 @@ class collective_operations<Self, detail::alone> {
   solo_group group_;
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// The options of a tree_reduction.
 struct reduction_options {
@@ -296,4 +296,4 @@ class tree_reduction {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

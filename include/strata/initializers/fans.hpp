@@ -2,7 +2,7 @@
 #pragma once
 #include <strata/base/shape.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// As in Keras. Kernel (in, out) of dense: in and out. Kernel (KH, KW, in, out) of a convolution: both times KH * KW.
 struct fans {
@@ -20,4 +20,4 @@ struct fans {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

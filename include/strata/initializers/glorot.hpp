@@ -9,8 +9,8 @@ namespace strata {
 /// Uniform in [-limit, limit) with limit = sqrt(6 / (fan_in + fan_out)).
 struct glorot_uniform {
   static constexpr auto name = "glorot_uniform";
-  static void fill(std::span<double> values, shape s, philox random) {
-    const double limit = std::sqrt(6 / (fans(s).in + fans(s).out));
+  static void fill(std::span<double> values, shape s, core::philox random) {
+    const double limit = std::sqrt(6 / (core::fans(s).in + core::fans(s).out));
     detail::fill_uniform(values, -limit, limit, random);
   }
 };
@@ -18,8 +18,9 @@ struct glorot_uniform {
 /// Normal, truncated at two standard deviations and rescaled so that the variance is that above, as in Keras.
 struct glorot_normal {
   static constexpr auto name = "glorot_normal";
-  static void fill(std::span<double> values, shape s, philox random) {
-    detail::fill_truncated_normal(values, std::sqrt(2 / (fans(s).in + fans(s).out)) / detail::truncated_deviation, random);
+  static void fill(std::span<double> values, shape s, core::philox random) {
+    detail::fill_truncated_normal(values, std::sqrt(2 / (core::fans(s).in + core::fans(s).out)) / detail::truncated_deviation,
+                                  random);
   }
 };
 

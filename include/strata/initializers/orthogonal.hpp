@@ -36,11 +36,11 @@ inline void orthonormalize(std::span<double> vectors, std::size_t count, std::si
 
 /// The parameter as a matrix (product of all extents but the last, last extent) has orthonormal columns, or orthonormal rows if
 /// there are fewer rows than columns, times Gain.  https://keras.io/api/layers/initializers
-/// Throws strata::error for a parameter with a single axis.
-template <decimal Gain = decimal(1)>
+/// Throws strata_error for a parameter with a single axis.
+template <core::decimal Gain = core::decimal(1)>
 struct orthogonal {
   static constexpr auto name = "orthogonal";
-  static void fill(std::span<double> values, shape s, philox random) {
+  static void fill(std::span<double> values, shape s, core::philox random) {
     if (s.rank() < 2) throw_error({"orthogonal needs a parameter with at least two axes; this one has ", s.rank()});
     const auto columns = std::size_t(s.last()), rows = values.size() / columns;
     const bool wide = rows < columns;

@@ -59,8 +59,8 @@ inline std::vector<std::array<double, 3>> histogram_of(std::span<const double> v
 }  // namespace detail
 
 /// A new file in a folder of TensorBoard, such as logs/train. A separate thread writes, so that no call waits for the disk. The
-/// file can be read while it grows, and after the process has been killed. Throws strata::error if the file cannot be created;
-/// `flush` throws later errors.
+/// file can be read while it grows, and after the process has been killed. Throws strata_error if the file cannot be
+/// created; `flush` throws later errors.
 /// https://github.com/tensorflow/tensorboard/blob/master/tensorboard/compat/proto/event.proto
 class event_file {
  public:
@@ -102,8 +102,8 @@ class event_file {
       tensor.add_bytes(field::content, reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof rows[0]);
     });
   }
-  /// pixels: (images, height, width, channels), with 1, 3 or 4 channels. Throws strata::error for any other number of channels or
-  /// of pixels. https://www.tensorflow.org/api_docs/python/tf/summary/image
+  /// pixels: (images, height, width, channels), with 1, 3 or 4 channels. Throws strata_error for any other number of
+  /// channels or of pixels. https://www.tensorflow.org/api_docs/python/tf/summary/image
   void image(std::string_view tag, std::span<const std::uint8_t> pixels, std::uint32_t height, std::uint32_t width, int channels,
              long step) {
     const std::size_t size = std::size_t{height} * width * static_cast<std::size_t>(std::max(0, channels));
@@ -124,7 +124,7 @@ class event_file {
     event.add_bytes(field::graph_def, definition.data(), definition.size());
     add_record(record);
   }
-  /// Waits until everything is in the file. Throws strata::error, with the path, if it could not be written.
+  /// Waits until everything is in the file. Throws strata_error, with the path, if it could not be written.
   void flush() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return waiting_.empty() && !writes_; });

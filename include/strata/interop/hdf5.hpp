@@ -24,7 +24,7 @@ namespace strata {
 
 /// An HDF5 file for reading. All of it is read into memory at once, so that neither locks nor other writers matter. Soft links,
 /// external links, data in other files and filters other than those of h5py are refused, and what unpacks to far more than the
-/// file has. All members throw strata::error that names the file and the path within it, and may be called by several threads.
+/// file has. All members throw strata_error that names the file and the path within it, and may be called by several threads.
 /// libhdf5 itself may crash on damaged bytes: examples/check_keras_file.cpp reads a file of strangers in a process of its own
 /// first.
 class hdf5_file {

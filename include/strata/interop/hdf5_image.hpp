@@ -13,9 +13,10 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
-/// An HDF5 file that is composed in memory. Groups of a path are created on first use. Throws strata::error that names the path.
+/// An HDF5 file that is composed in memory. Groups of a path are created on first use. Throws strata_error that names the
+/// path.
 class hdf5_image {
  public:
   /// `name` is the name of the file in errors.
@@ -92,4 +93,4 @@ class hdf5_image {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -35,8 +35,8 @@ enum class existing_link {
 
 /// Call write() with the contents, then commit(). Without commit, or if anything fails, an older file at that path is unchanged.
 /// A killed process leaves nothing, or a temporary file that the next writer in the folder removes. A replaced file keeps its
-/// permissions; anything but a regular file, such as /dev/null, is not replaced. All members throw strata::error with the path
-/// and the message of the system.
+/// permissions; anything but a regular file, such as /dev/null, is not replaced. All members throw strata_error with the
+/// path and the message of the system.
 class atomic_file {
   std::filesystem::path path_, temporary_;  // temporary_ is empty while the file has no name
   file_descriptor file_;

@@ -7,7 +7,7 @@
 
 namespace strata::io {
 
-/// Throws strata::error, for example "cannot write /data/model: No space left on device".
+/// Throws strata_error, for example "cannot write /data/model: No space left on device".
 [[noreturn]] inline void fail_on_file(std::string_view what, const std::filesystem::path& path, int code) {
   throw_error({"cannot ", what, ' ', path.string(), ": ", std::generic_category().message(code)});
 }

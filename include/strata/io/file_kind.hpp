@@ -12,8 +12,8 @@
 
 namespace strata::io {
 
-/// Throws strata::error that names the file if these are the first bytes of a Git LFS pointer: a small text that stands for a
-/// large file in a repository.  https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
+/// Throws strata_error that names the file if these are the first bytes of a Git LFS pointer: a small text that stands
+/// for a large file in a repository.  https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
 inline void refuse_lfs_pointer(const std::filesystem::path& path, std::span<const std::byte> first) {
   constexpr std::string_view begin = "version https://git-lfs.github.com/spec/v1";
   if (first.size() >= begin.size() && std::memcmp(first.data(), begin.data(), begin.size()) == 0)
@@ -28,7 +28,7 @@ inline void refuse_lfs_pointer(const std::filesystem::path& path, const file_des
 
 enum class file_kind { other, hdf5, zip, gzip, safetensors, json };
 
-/// The kind of a file of weights; `other` if it cannot be read. Throws strata::error for a Git LFS pointer.
+/// The kind of a file of weights; `other` if it cannot be read. Throws strata_error for a Git LFS pointer.
 inline file_kind kind_of_file(const std::filesystem::path& path) {
   const file_descriptor file(os::open(path, os::to_read | os::without_waiting));
   if (!file) return file_kind::other;

@@ -73,7 +73,7 @@ class file_window {
     inflater_.reset();
   }
 
-  /// The next n bytes, or fewer at the end of the file. Valid until the next call. Throws strata::error if reading fails.
+  /// The next n bytes, or fewer at the end of the file. Valid until the next call. Throws strata_error if reading fails.
   std::span<const std::byte> peek(std::size_t n) {
     while (end_ - begin_ < n && !at_end_) fill();
     return {buffer_.data() + begin_, std::min(n, end_ - begin_)};

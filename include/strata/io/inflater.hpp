@@ -27,7 +27,7 @@ class inflater {
 
  public:
   explicit inflater(compression format) : stream_(new z_stream{}), format_(format) {
-    if (inflateInit2(stream_.get(), window_bits(format)) != Z_OK) throw_exception(std::bad_alloc());
+    if (inflateInit2(stream_.get(), window_bits(format)) != Z_OK) core::throw_exception(std::bad_alloc());
   }
 
   /// Decompresses from `in` to `out` until one of them is empty; both become shorter. Returns a description of damaged data, or
@@ -53,7 +53,7 @@ class inflater {
       const int code = ::inflate(stream_.get(), Z_NO_FLUSH);
       in = in.subspan(std::size_t(reinterpret_cast<const std::byte*>(stream_->next_in) - in.data()));
       out = out.subspan(std::size_t(reinterpret_cast<std::byte*>(stream_->next_out) - out.data()));
-      if (code == Z_MEM_ERROR) throw_exception(std::bad_alloc());
+      if (code == Z_MEM_ERROR) core::throw_exception(std::bad_alloc());
       if (code != Z_OK && code != Z_STREAM_END) return stream_->msg ? stream_->msg : "the compressed data need a dictionary";
       if (code == Z_STREAM_END) within_stream_ = false;
     }

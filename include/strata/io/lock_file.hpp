@@ -36,9 +36,9 @@ class lock_file {
 
   explicit operator bool() const { return bool(file_); }
 
-  /// Waits a while for a holder that is about to end. If the file stays locked, throws strata::error, for example "/data/backup
-  /// is in use by process 4711 on node3: give each training a folder of its own". Throws also if the file cannot be made, or is a
-  /// link or a pipe. `used` is the shared folder or file.
+  /// Waits a while for a holder that is about to end. If the file stays locked, throws strata_error, for example
+  /// "/data/backup is in use by process 4711 on node3: give each training a folder of its own". Throws also if the file cannot be
+  /// made, or is a link or a pipe. `used` is the shared folder or file.
   void hold(const std::filesystem::path& path, const std::filesystem::path& used, std::string_view advice,
             std::chrono::milliseconds patience = std::chrono::seconds(2)) {
     if (file_ || cannot_be_locked_) return;

@@ -14,7 +14,8 @@
 namespace strata::io {
 
 /// The bytes of a file, while the object lives. The file must not become shorter meanwhile: reading a missing part ends the
-/// program. Replacing it by renaming, as atomic_file does, is safe. Throws strata::error naming the file if it cannot be read.
+/// program. Replacing it by renaming, as atomic_file does, is safe. Throws strata_error naming the file if it cannot be
+/// read.
 class mapped_file {
  public:
   explicit mapped_file(std::filesystem::path path) : path_(std::move(path)) {

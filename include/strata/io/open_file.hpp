@@ -18,7 +18,7 @@
 namespace strata::io {
 
 namespace detail {
-/// Never waits for the other end of a pipe. Throws strata::error for anything but a regular file.
+/// Never waits for the other end of a pipe. Throws strata_error for anything but a regular file.
 inline file_descriptor open_regular(const std::filesystem::path& path, std::string_view what, unsigned flags) {
   file_descriptor file(os::open(path, flags | os::without_waiting));
   os::file_status status;
@@ -34,7 +34,8 @@ inline file_descriptor open_regular(const std::filesystem::path& path, std::stri
 }
 }  // namespace detail
 
-/// Opens a file for reading. Throws strata::error that names it if that fails, or if it is no regular file, or a Git LFS pointer.
+/// Opens a file for reading. Throws strata_error that names it if that fails, or if it is no regular file, or a Git LFS
+/// pointer.
 inline file_descriptor open_to_read(const std::filesystem::path& path) {
   file_descriptor file = detail::open_regular(path, "read", os::to_read);
   refuse_lfs_pointer(path, file);
@@ -42,8 +43,8 @@ inline file_descriptor open_to_read(const std::filesystem::path& path) {
 }
 
 /// Opens a file that only strata writes, under a name of its own choice, such as a lock; creates it if it is missing. Throws
-/// strata::error naming the file if that fails, if it is not a regular file, if it is a symbolic link, or if it is a second name
-/// of a file of another user, so that no file of others can be changed through it.
+/// strata_error naming the file if that fails, if it is not a regular file, if it is a symbolic link, or if it is a
+/// second name of a file of another user, so that no file of others can be changed through it.
 inline file_descriptor open_own(const std::filesystem::path& path, unsigned flags = 0) {
   return detail::open_regular(path, "write", os::to_read | os::to_write | os::or_made | os::no_link | flags);
 }
@@ -73,7 +74,7 @@ void read_content(const file_descriptor& file, const std::filesystem::path& path
   } while (done == bytes.size() && done < most);
   bytes.resize(done);
 }
-/// The overload for a file by its name. Throws strata::error as open_to_read does.
+/// The overload for a file by its name. Throws strata_error as open_to_read does.
 template <class Bytes>
 void read_content(const std::filesystem::path& path, Bytes& bytes, std::size_t most = std::numeric_limits<std::size_t>::max()) {
   read_content(open_to_read(path), path, bytes, most);
@@ -83,9 +84,9 @@ inline std::string content_of(const std::filesystem::path& path, std::size_t mos
   read_content(path, text, most);
   return text;
 }
-/// The same for secrets. Throws strata::error also if this user's file can be read or changed by others, as ssh does for a key. A
-/// file of another user is accepted, for whose mode its owner is responsible, and so is one on a read-only file system, such as a
-/// Secret in a container: its mode cannot be changed here.
+/// The same for secrets. Throws strata_error also if this user's file can be read or changed by others, as ssh does for a
+/// key. A file of another user is accepted, for whose mode its owner is responsible, and so is one on a read-only file system,
+/// such as a Secret in a container: its mode cannot be changed here.
 inline std::string secret_content_of(const std::filesystem::path& path,
                                      std::size_t most = std::numeric_limits<std::size_t>::max()) {
   const file_descriptor file = open_to_read(path);

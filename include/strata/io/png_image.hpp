@@ -48,8 +48,8 @@ inline void put_png_chunk(std::string& to, std::string_view type, std::string_vi
 
 }  // namespace detail
 
-/// pixels: (height, width, channels), with 1 (gray), 3 (RGB) or 4 (RGB and opacity) channels. Throws strata::error for any other
-/// number of channels or of pixels. https://www.w3.org/TR/png-3
+/// pixels: (height, width, channels), with 1 (gray), 3 (RGB) or 4 (RGB and opacity) channels. Throws strata_error for any
+/// other number of channels or of pixels. https://www.w3.org/TR/png-3
 inline std::string png_image(std::span<const std::uint8_t> pixels, std::uint32_t height, std::uint32_t width, int channels) {
   if (channels != 1 && channels != 3 && channels != 4) throw_error({"an image has 1, 3 or 4 channels, not ", channels});
   const std::size_t row = std::size_t{width} * static_cast<std::size_t>(channels);

@@ -24,6 +24,7 @@
 
 namespace strata {
 
+namespace core {
 /// Element types, under the names that the files use. A tensor of an unknown type can be skipped, but not read.
 enum class dtype : std::uint8_t {
   BOOL,
@@ -44,6 +45,7 @@ enum class dtype : std::uint8_t {
   C64,
   unknown
 };
+}  // namespace core
 
 namespace detail {
 struct dtype_info {
@@ -72,6 +74,7 @@ inline constexpr dtype_info dtypes[] = {
 };
 }  // namespace detail
 
+namespace core {
 constexpr const char* name_of(dtype t) { return detail::dtypes[std::size_t(t)].name; }
 /// Bytes of one element.
 constexpr std::size_t size_of(dtype t) { return detail::dtypes[std::size_t(t)].size; }
@@ -107,6 +110,7 @@ struct safetensor {
 };
 
 using safetensors_metadata = std::map<std::string, std::string>;
+}  // namespace core
 
 namespace detail {
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
@@ -122,8 +126,9 @@ inline bool count_bytes(const tensor_extents& extents, dtype type, std::uint64_t
 inline constexpr std::uint64_t max_safetensors_header = 100'000'000;  // as the reference implementation has it
 }  // namespace detail
 
+namespace core {
 /// Writes all tensors at once, or leaves an older file as it was. Wide elements come first, so that all are aligned.
-/// Throws strata::error naming file and tensor: a name twice, bytes that do not match the extents, text that is not UTF-8.
+/// Throws strata_error naming file and tensor: a name twice, bytes that do not match the extents, text that is not UTF-8.
 inline void write_safetensors(const std::filesystem::path& path, std::span<const safetensor> tensors,
                               const safetensors_metadata& metadata = {}, io::existing_link link = io::existing_link::followed) {
   std::vector<const safetensor*> order;
@@ -180,7 +185,7 @@ inline void write_safetensors(const std::filesystem::path& path, std::span<const
 }
 
 /// A safetensors file that is open for reading. The whole header is checked when the file is opened; elements are read on demand.
-/// All members throw strata::error that names the file, and the tensor if there is one.
+/// All members throw strata_error that names the file, and the tensor if there is one.
 class safetensors_file {
  public:
   struct entry {
@@ -357,5 +362,6 @@ class safetensors_file {
     return e;
   }
 };
+}  // namespace core
 
 }  // namespace strata

@@ -35,7 +35,7 @@ class snapshot_files {
   std::filesystem::path unfinished() const { return beside("new"); }
   std::filesystem::path damaged() const { return beside("damaged"); }
 
-  /// Throws strata::error if another training holds the lock; `used` is named in that error.
+  /// Throws strata_error if another training holds the lock; `used` is named in that error.
   void hold(lock_file& lock, const std::filesystem::path& used) const {
     lock.hold(newest_.parent_path() / (newest_.stem().string() + ".lock"), used, "give each training a folder of its own");
   }

@@ -59,7 +59,7 @@ class unzipped_file {
     throw_error({path_.string(), ": byte ", offset, zipped_ ? " of the decompressed data: " : ": ", what});
   }
   std::size_t bytes_on_disk() const { return bytes_on_disk_; }
-  /// Throws strata::error if so many bytes would exceed the limit of decompressed data.
+  /// Throws strata_error if so many bytes would exceed the limit of decompressed data.
   void allow(std::uint64_t bytes) const {
     if (!zipped_ || bytes <= most_decompressed(bytes_on_disk_, max_compression_ratio_)) return;
     fail(strata::detail::text_of({"the data are more than ", max_compression_ratio_, " times as long as the file of ",

@@ -29,7 +29,7 @@ struct zip_bytes {
   std::span<std::byte> bytes;
 };
 
-/// An archive for reading. Throws strata::error that names the file and the member; `kind` is what it should be, such as
+/// An archive for reading. Throws strata_error that names the file and the member; `kind` is what it should be, such as
 /// "a .npz archive". Not for several threads at once.
 class zip_archive {
  public:
@@ -117,8 +117,8 @@ struct zip_member {
   std::string called;  // by errors
 };
 
-/// Writes an archive. If that fails, an older file is unchanged. The archive is made in memory. Throws strata::error naming the
-/// file, and the member if two have the same name.
+/// Writes an archive. If that fails, an older file is unchanged. The archive is made in memory. Throws strata_error
+/// naming the file, and the member if two have the same name.
 inline void write_zip_archive(const std::filesystem::path& path, std::span<const zip_member> members, bool compressed = false) {
   const auto fail = [&](const std::string& words) { throw_error({"cannot write ", path.string(), ": ", words}); };
   zip_error_t why;

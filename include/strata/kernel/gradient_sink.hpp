@@ -1,7 +1,8 @@
 // The interface through which a kernel passes on gradients that it does not store.
 #pragma once
+#include <strata/base/namespaces.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// The gradient of a matrix as a product of two factors: the sum over n of x[n] (outer product) dz[n].
 template <class T>
@@ -30,4 +31,4 @@ struct gradient_sink {
   static constexpr bool wants_product(int count, int columns) { return count <= 8 && columns % alignment == 0; }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -12,6 +12,7 @@
 
 namespace strata {
 
+namespace core {
 /// Operations that one kernel computes. There is no table of fusions: the plan takes the longest chain for which the backend
 /// specialises kernel. The exception is may_fuse (program/plan.hpp): a chain must not separate a loss from the activation with
 /// which it has a joint kernel.
@@ -66,6 +67,7 @@ struct kernel_traits {
   /// For a chain with a whole-batch operation inside, which can be fused in inference only: the kernel has only `infer`.
   bool only_infers = false;
 };
+}  // namespace core
 
 namespace detail {
 /// A trait beside `traits`, where nothing reads it.
@@ -85,6 +87,7 @@ constexpr kernel_traits find_traits_of_kernel() {
 }
 }  // namespace detail
 
+namespace core {
 /// Those of a kernel, or the defaults.
 template <class K>
 inline constexpr kernel_traits traits_of_kernel = detail::find_traits_of_kernel<K>();
@@ -133,6 +136,7 @@ struct operands {
   const T* weights = nullptr;            // weight of the loss and gradient of each sample; null: 1
   double* loss = nullptr;                // the loss adds (sum, count); null: prediction, without labels
 };
+}  // namespace core
 
 namespace detail {
 template <class Queue, class... Arguments>
@@ -146,9 +150,11 @@ struct kernel_call<Queue, Arguments...> {
 };
 }  // namespace detail
 
+namespace core {
 /// The type of a pointer to a member function of a kernel. An empty queue, such as that of the host, is not passed.
 template <class Queue, class... Arguments>
 using kernel_call = typename detail::kernel_call<Queue, Arguments...>::type;
+}  // namespace core
 
 namespace detail {
 template <class Queue, class Call, class... Arguments>
@@ -160,6 +166,7 @@ void launch([[maybe_unused]] Queue queue, Call call, Arguments&&... arguments) {
 }
 }  // namespace detail
 
+namespace core {
 /// A kernel with its type erased. An engine loops over a table of these, so that its code is compiled once and not per layer.
 template <class T, class Queue = host_device::queue>
 struct kernel_code {
@@ -220,5 +227,6 @@ struct find_kernel<Backend, Operation, Precision, In...> {
 template <class Backend, class Operation, class Precision, shape... In>
   requires(!has_kernel<Backend, Operation, Precision, In...>) && requires { typename Backend::base; }
 struct find_kernel<Backend, Operation, Precision, In...> : find_kernel<typename Backend::base, Operation, Precision, In...> {};
+}  // namespace core
 
 }  // namespace strata

@@ -7,6 +7,7 @@
 
 namespace strata {
 
+namespace core {
 enum class pass_direction { forward, backward };
 
 /// One call of a kernel, for the samples [first_sample, first_sample + count) of the global batch.
@@ -57,6 +58,7 @@ class kernel_observer {
   kernel_observer(const kernel_observer&) = default;
   ~kernel_observer() = default;
 };
+}  // namespace core
 
 namespace detail {
 /// Combines several observers into one.

@@ -1,7 +1,8 @@
 // The interface through which kernels of a divided layer exchange elements with the other ranks.
 #pragma once
+#include <strata/base/namespaces.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// Connects the ranks that divide the layers of a network. All make the same calls in the same order; each from one thread. A
 /// call that moves elements returns when all of them have been moved, and its result is valid until the next call.
@@ -50,4 +51,4 @@ class rank_exchange {
   int rank_, size_;
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -4,6 +4,7 @@
 
 namespace strata {
 
+namespace core {
 /// Whether a backend recomputes activations to save memory: fits_in.
 template <class Backend>
 concept bounds_activations = requires { Backend::most_bytes; };
@@ -29,6 +30,7 @@ struct kernel<segmented<Backend, LeastElements>, Operation, Precision, In...>
 /// Whether a backend cuts its training plans into segments.
 template <class Backend>
 concept cuts_plans = requires { Backend::least_elements; };
+}  // namespace core
 
 namespace detail {
 template <class Backend>
@@ -42,8 +44,10 @@ struct whole_backend<Backend> {
 };
 }  // namespace detail
 
+namespace core {
 /// The same backend without cut plans and recomputation.
 template <class Backend>
 using whole_backend_of = typename detail::whole_backend<Backend>::type;
+}  // namespace core
 
 }  // namespace strata

@@ -3,7 +3,7 @@
 #include <strata/concepts/device_list.hpp>
 #include <strata/kernel/kernel.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// one_device<unfused<cpu>>{}, mirrored<unfused<cpu>>{cpus(4)}
 template <class Backend>
@@ -24,4 +24,4 @@ template <class Backend, class Operation, class Precision, shape... In>
   requires(!is_fused<Operation> && !std::is_void_v<typename find_kernel<Backend, Operation, Precision, In...>::type>)
 struct kernel<unfused<Backend>, Operation, Precision, In...> : find_kernel<Backend, Operation, Precision, In...>::type {};
 
-}  // namespace strata
+}  // namespace strata::core

@@ -14,8 +14,8 @@ inline constexpr reason activation_takes_an_activation{"activation<...> takes an
 template <class A>
 struct activation {
   static constexpr auto name = "activation", class_name = "Activation";
-  using operations =
-      type_list<std::conditional_t<activation_operation<A>, A, detail::refused<reasons::activation_takes_an_activation>>>;
+  using operations = core::type_list<
+      std::conditional_t<core::activation_operation<A>, A, detail::refused<reasons::activation_takes_an_activation>>>;
 };
 
 }  // namespace strata

@@ -27,7 +27,7 @@ struct elementwise_function : keeps_shape {
 /// x: the identity. activation<linear> at the end of a network declares that its predictions are passed to the loss unchanged.
 struct linear : detail::keeps_shape {
   static constexpr auto name = "linear";
-  static constexpr operation_traits traits{.is_view = true};
+  static constexpr core::operation_traits traits{.is_view = true};
 };
 
 /// max(x, 0); the slope at 0 is 0.
@@ -41,22 +41,22 @@ struct relu6 : detail::elementwise_function {
 };
 
 /// x > 0 ? x : slope * x. Keras' function has slope 0.2; its layer LeakyReLU has 0.3.
-template <decimal Slope = decimal(2, -1)>
+template <core::decimal Slope = core::decimal(2, -1)>
 struct leaky_relu /* write leaky_relu<> */ : detail::elementwise_function {
   static constexpr auto name = "leaky_relu";
   static constexpr double slope = Slope.value();
-  static constexpr expected_shape output_shape(shape in) {
+  static constexpr core::expected_shape output_shape(shape in) {
     if (slope < 0) return reasons::leaky_relu_slope_must_not_be_negative;
     return in;
   }
 };
 
 /// x > 0 ? x : alpha * (exp(x) - 1)   (Clevert et al. 2016)
-template <decimal Alpha = decimal(1)>
+template <core::decimal Alpha = core::decimal(1)>
 struct elu /* write elu<> */ : detail::elementwise_function {
   static constexpr auto name = "elu";
   static constexpr double alpha = Alpha.value();
-  static constexpr expected_shape output_shape(shape in) {
+  static constexpr core::expected_shape output_shape(shape in) {
     if (alpha < 0) return reasons::elu_alpha_must_not_be_negative;
     return in;
   }
@@ -86,7 +86,7 @@ struct silu : detail::elementwise_function {
 /// min(max(x + 3, 0), 6) / 6: sigmoid in three straight pieces.
 struct hard_sigmoid : detail::keeps_shape {
   static constexpr auto name = "hard_sigmoid";
-  static constexpr operation_traits traits{.elementwise = true, .makes = value_range::from_0_to_1};
+  static constexpr core::operation_traits traits{.elementwise = true, .makes = core::value_range::from_0_to_1};
 };
 
 /// x * hard_sigmoid(x); also known as hard swish (Howard et al. 2019, MobileNetV3).
@@ -97,7 +97,7 @@ struct hard_silu : detail::elementwise_function {
 /// 1 / (1 + exp(-x))
 struct sigmoid : detail::elementwise_function {
   static constexpr auto name = "sigmoid";
-  static constexpr operation_traits traits{.elementwise = true, .makes = value_range::from_0_to_1};
+  static constexpr core::operation_traits traits{.elementwise = true, .makes = core::value_range::from_0_to_1};
 };
 
 /// tanh(x). A type strata::tanh would make each call of the C library's ::tanh ambiguous after `using namespace strata`.
@@ -108,7 +108,7 @@ struct tanh_activation : detail::elementwise_function {
 /// log(1 + exp(x))
 struct softplus : detail::elementwise_function {
   static constexpr auto name = "softplus";
-  static constexpr operation_traits traits{.elementwise = true};
+  static constexpr core::operation_traits traits{.elementwise = true};
 };
 
 /// x / (1 + |x|)
@@ -119,7 +119,7 @@ struct softsign : detail::elementwise_function {
 /// exp(x_i) / sum_j exp(x_j) over the last axis
 struct softmax : detail::keeps_shape {
   static constexpr auto name = "softmax";
-  static constexpr operation_traits traits{.over_last_axis = true, .makes = value_range::distribution};
+  static constexpr core::operation_traits traits{.over_last_axis = true, .makes = core::value_range::distribution};
 };
 
 }  // namespace strata

@@ -10,6 +10,7 @@ inline constexpr reason add_takes_branches_of_equal_shape{
     "add takes branches of the same shape: use same_padding, or a 1x1 conv2d on the short cut"};
 }  // namespace reasons
 
+namespace core {
 /// y = x[0] + x[1] + ...
 struct sum_of_branches : elementwise_join_base<reasons::add_takes_branches_of_equal_shape> {
   static constexpr auto name = "add";
@@ -25,13 +26,14 @@ struct sum_of_branches : elementwise_join_base<reasons::add_takes_branches_of_eq
     for (V& d : dx) d = dy;
   }
 };
+}  // namespace core
 
 /// in: equal shapes  out: the same shape.  https://keras.io/api/layers/merging_layers/add
 template <class... Branches>
 struct add {
   static constexpr auto name = "add", class_name = "Add";
-  using join = sum_of_branches;
-  using operations = type_list<join>;
+  using join = core::sum_of_branches;
+  using operations = core::type_list<join>;
 };
 
 }  // namespace strata

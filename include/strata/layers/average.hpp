@@ -9,6 +9,7 @@ namespace reasons {
 inline constexpr reason average_takes_branches_of_equal_shape{"average takes branches of the same shape"};
 }  // namespace reasons
 
+namespace core {
 /// y = (x[0] + x[1] + ...) / N
 struct mean_of_branches : elementwise_join_base<reasons::average_takes_branches_of_equal_shape> {
   static constexpr auto name = "average";
@@ -24,13 +25,14 @@ struct mean_of_branches : elementwise_join_base<reasons::average_takes_branches_
     for (V& d : dx) d = dy / T(N);
   }
 };
+}  // namespace core
 
 /// in: equal shapes  out: the same shape.  https://keras.io/api/layers/merging_layers/average
 template <class... Branches>
 struct average {
   static constexpr auto name = "average", class_name = "Average";
-  using join = mean_of_branches;
-  using operations = type_list<join>;
+  using join = core::mean_of_branches;
+  using operations = core::type_list<join>;
 };
 
 }  // namespace strata

@@ -8,6 +8,7 @@ namespace reasons {
 inline constexpr reason batch_norm_momentum_must_be_below_1{"the momentum of batch_norm must be at least 0 and below 1"};
 }  // namespace reasons
 
+namespace core {
 struct batch_norm_settings {
   decimal momentum = decimal(99, -2), epsilon = decimal(1, -3);
   bool center = true, scale = true;
@@ -43,9 +44,10 @@ struct batch_normalization {
     return owned;
   }
 };
+}  // namespace core
 
 /// Momentum of the moving statistics: moving = Value * moving + (1 - Value) * batch.
-template <decimal Value>
+template <core::decimal Value>
 struct momentum {
   static constexpr void configure(auto& settings)
     requires requires { settings.momentum; }
@@ -59,9 +61,9 @@ struct momentum {
 /// Options: momentum, epsilon, no_center, no_scale, gamma_/beta_initializer, gamma_/beta_regularizer.
 /// https://keras.io/api/layers/normalization_layers/batch_normalization
 template <class... Options>
-struct batch_norm /* write batch_norm<> */ : layer_options<batch_norm_settings, Options...> {
+struct batch_norm /* write batch_norm<> */ : core::layer_options<core::batch_norm_settings, Options...> {
   static constexpr auto name = "batch_normalization", class_name = "BatchNormalization";
-  using operations = type_list<batch_normalization<batch_norm::configured(batch_norm_settings{})>>;
+  using operations = core::type_list<core::batch_normalization<batch_norm::configured(core::batch_norm_settings{})>>;
 };
 
 }  // namespace strata

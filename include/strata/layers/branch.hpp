@@ -12,6 +12,7 @@ inline constexpr reason a_join_needs_at_least_one_branch{"a join needs at least 
 template <class... Items>
 struct branch {};
 
+namespace core {
 /// A layer that joins branches: `template <class... Branches> struct add`. Members:
 ///   `join`        the operation; its `output_shape` takes the shapes of all branches
 ///   `operations`  type_list<join>
@@ -20,5 +21,6 @@ struct branch {};
 ///   `why(first, last)`  optional: the reason why the branches do not go together, of the shapes of the first and the last one
 template <class L>
 concept join_layer = requires { typename L::join; };
+}  // namespace core
 
 }  // namespace strata

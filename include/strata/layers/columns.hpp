@@ -11,6 +11,7 @@ inline constexpr reason columns_begins_at_0_or_later_and_takes_at_least_one{
 inline constexpr reason columns_ends_beyond_the_last_column{"columns<First, Count> ends beyond the last column of its input"};
 }  // namespace reasons
 
+namespace core {
 struct column_settings {
   int first, count;
 
@@ -30,6 +31,7 @@ struct column_slice {
   static constexpr operation_traits traits{.first_column = S.first};
   static constexpr expected_shape output_shape(shape in) { return S.output_shape(in); }
 };
+}  // namespace core
 
 /// The columns First to First + Count - 1 of the last axis, counted from 0. An embedding may read them, so that categories stand
 /// beside numbers in one input: `concat<branch<columns<0, 3>, embedding<100, 8>, flatten>, branch<columns<3, 5>>>`.
@@ -37,7 +39,7 @@ struct column_slice {
 template <int First, int Count>
 struct columns {
   static constexpr auto name = "columns", class_name = "Columns";
-  using operations = type_list<column_slice<column_settings{.first = First, .count = Count}>>;
+  using operations = core::type_list<core::column_slice<core::column_settings{.first = First, .count = Count}>>;
 };
 
 }  // namespace strata

@@ -11,6 +11,7 @@ inline constexpr reason concat_takes_branches_that_differ_only_in_channels_use_s
     "branches of concat may differ in the last extent only: use same_padding, or crop or pool the larger image"};
 }  // namespace reasons
 
+namespace core {
 /// in: (..., C1), (..., C2), ...  out: (..., C1 + C2 + ...)
 struct stack_of_branches {
   static constexpr auto name = "concat";
@@ -27,13 +28,14 @@ struct stack_of_branches {
     return out;
   }
 };
+}  // namespace core
 
 /// in: (..., C1), (..., C2), ...  out: (..., C1 + C2 + ...).  https://keras.io/api/layers/merging_layers/concatenate
 template <class... Branches>
 struct concat {
   static constexpr auto name = "concatenate", class_name = "Concatenate";
-  using join = stack_of_branches;
-  using operations = type_list<join>;
+  using join = core::stack_of_branches;
+  using operations = core::type_list<join>;
 };
 
 }  // namespace strata

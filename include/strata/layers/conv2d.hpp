@@ -25,6 +25,7 @@ inline constexpr reason conv2d_needs_positive_settings{
 inline constexpr reason conv2d_takes_stride_or_dilation_not_both{"stride and dilation cannot both exceed 1 (as in Keras)"};
 }  // namespace reasons
 
+namespace core {
 struct conv_settings {
   using owns_kernel = void;
   using takes_activation = void;
@@ -73,6 +74,7 @@ struct convolution {
     return long(parameters(in)[0].extents.size()) * vertical(in).out() * horizontal(in).out();
   }
 };
+}  // namespace core
 
 /// Height and width of a kernel that is not square: conv2d<64, 3, kernel_size<3, 5>>.
 template <int Height, int Width>
@@ -88,10 +90,10 @@ struct kernel_size {
 /// Options: an activation, stride, dilation, groups, same_padding, no_bias, kernel_size, initializers, regularizers.
 /// https://keras.io/api/layers/convolution_layers/convolution2d
 template <int Filters, int Kernel, class... Options>
-struct conv2d : layer_options<conv_settings, Options...> {
+struct conv2d : core::layer_options<core::conv_settings, Options...> {
   static constexpr auto name = "conv2d", class_name = "Conv2D";
-  using operations = detail::join_t<type_list<convolution<conv2d::configured(
-                                        conv_settings{.filters = Filters, .kernel_height = Kernel, .kernel_width = Kernel})>>,
+  using operations = detail::join_t<core::type_list<core::convolution<conv2d::configured(core::conv_settings{
+                                        .filters = Filters, .kernel_height = Kernel, .kernel_width = Kernel})>>,
                                     typename conv2d::activations>;
 };
 

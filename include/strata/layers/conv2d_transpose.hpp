@@ -19,6 +19,7 @@ inline constexpr reason conv2d_transpose_takes_stride_or_dilation_not_both{
     "stride and dilation of conv2d_transpose cannot both exceed 1 (as in Keras)"};
 }  // namespace reasons
 
+namespace core {
 struct transposed_conv_settings {
   using owns_kernel = void;
   using takes_activation = void;
@@ -69,16 +70,18 @@ struct transposed_convolution {
   }
   static constexpr long multiply_adds(shape in) { return long(parameters(in)[0].extents.size()) * in[0] * in[1]; }
 };
+}  // namespace core
 
 /// in: (H, W, C)  out: ((H - 1) * stride + max(reach, stride), likewise for W, Filters), where reach = (K - 1) * dilation + 1;
 /// with same_padding: (H * stride, W * stride, Filters).  Options: those of conv2d without groups. Keras' output_padding is its
 /// default. https://keras.io/api/layers/convolution_layers/convolution2d_transpose
 template <int Filters, int Kernel, class... Options>
-struct conv2d_transpose : layer_options<transposed_conv_settings, Options...> {
+struct conv2d_transpose : core::layer_options<core::transposed_conv_settings, Options...> {
   static constexpr auto name = "conv2d_transpose", class_name = "Conv2DTranspose";
-  using operations = detail::join_t<type_list<transposed_convolution<conv2d_transpose::configured(transposed_conv_settings{
-                                        .filters = Filters, .kernel_height = Kernel, .kernel_width = Kernel})>>,
-                                    typename conv2d_transpose::activations>;
+  using operations =
+      detail::join_t<core::type_list<core::transposed_convolution<conv2d_transpose::configured(
+                         core::transposed_conv_settings{.filters = Filters, .kernel_height = Kernel, .kernel_width = Kernel})>>,
+                     typename conv2d_transpose::activations>;
 };
 
 }  // namespace strata

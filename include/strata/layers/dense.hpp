@@ -16,6 +16,7 @@ inline constexpr reason dense_takes_a_rank_1_shape_put_global_average_pool1d_or_
 inline constexpr reason dense_needs_at_least_one_unit{"dense needs at least one unit"};
 }  // namespace reasons
 
+namespace core {
 struct dense_settings {
   using owns_kernel = void;
   using takes_activation = void;
@@ -47,15 +48,16 @@ struct affine {
       return std::array{kernel};
   }
 };
+}  // namespace core
 
 /// in: (N)  out: (Units)
 /// Options: an activation, no_bias, kernel_/bias_initializer, kernel_/bias_regularizer.
 /// https://keras.io/api/layers/core_layers/dense
 template <int Units, class... Options>
-struct dense : layer_options<dense_settings, Options...> {
+struct dense : core::layer_options<core::dense_settings, Options...> {
   static constexpr auto name = "dense", class_name = "Dense";
-  using operations =
-      detail::join_t<type_list<affine<dense::configured(dense_settings{.units = Units})>>, typename dense::activations>;
+  using operations = detail::join_t<core::type_list<core::affine<dense::configured(core::dense_settings{.units = Units})>>,
+                                    typename dense::activations>;
 };
 
 }  // namespace strata

@@ -10,6 +10,7 @@ inline constexpr reason depthwise_conv2d_needs_positive_settings{
     "kernel size, stride, dilation and depth_multiplier must all be at least 1"};
 }  // namespace reasons
 
+namespace core {
 struct depthwise_settings {
   using owns_depthwise_kernel = void;
   using takes_activation = void;
@@ -62,6 +63,7 @@ struct depthwise_convolution {
     return long(S.kernel(in).size()) * s.vertical(in).out() * s.horizontal(in).out();
   }
 };
+}  // namespace core
 
 /// Filters of each channel: depthwise_conv2d<3, depth_multiplier<2>> makes twice as many channels.
 template <int N>
@@ -81,22 +83,22 @@ concept with_depthwise_kernel = requires { typename Settings::owns_depthwise_ker
 template <class I>
 struct depthwise_initializer : detail::initializer_option<I> {
   static constexpr void configure(detail::with_depthwise_kernel auto&) {}
-  static constexpr void adjust(parameter& p) { detail::start_with<I>(p, "depthwise_kernel"); }
+  static constexpr void adjust(core::parameter& p) { detail::start_with<I>(p, "depthwise_kernel"); }
 };
 template <class Penalty>
 struct depthwise_regularizer : detail::penalty_option<Penalty> {
   static constexpr void configure(detail::with_depthwise_kernel auto&) {}
-  static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "depthwise_kernel"); }
+  static constexpr void adjust(core::parameter& p) { detail::penalize<Penalty>(p, "depthwise_kernel"); }
 };
 
 /// in: (H, W, C)  out: ((H - K) / stride + 1, (W - K) / stride + 1, C * depth_multiplier)
 /// Options: an activation, stride, dilation, depth_multiplier, same_padding, no_bias, kernel_size, depthwise_initializer,
 /// depthwise_regularizer, those of the bias. https://keras.io/api/layers/convolution_layers/depthwise_convolution2d
 template <int Kernel, class... Options>
-struct depthwise_conv2d : layer_options<depthwise_settings, Options...> {
+struct depthwise_conv2d : core::layer_options<core::depthwise_settings, Options...> {
   static constexpr auto name = "depthwise_conv2d", class_name = "DepthwiseConv2D";
-  using operations = detail::join_t<type_list<depthwise_convolution<depthwise_conv2d::configured(
-                                        depthwise_settings{.kernel_height = Kernel, .kernel_width = Kernel})>>,
+  using operations = detail::join_t<core::type_list<core::depthwise_convolution<depthwise_conv2d::configured(
+                                        core::depthwise_settings{.kernel_height = Kernel, .kernel_width = Kernel})>>,
                                     typename depthwise_conv2d::activations>;
 };
 

@@ -4,7 +4,7 @@
 #include <span>
 #include <strata/layers/branch.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// Base of such a join: branches of one shape, or the error `Unequal`. A join adds `name` and
 ///   `value<T>(x)`              the output of one element, where x is a V[number of branches] and V is T or a vector of T
@@ -32,4 +32,4 @@ concept elementwise_join = requires { requires J::is_elementwise_join; } && requ
   J::template gradients<float>(x, x[0], dx);
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -16,6 +16,7 @@ inline constexpr reason embedding_is_too_large{"the table of embedding must have
 inline constexpr reason embedding_takes_one_to_three_extents{"embedding takes one to three extents, since it adds one"};
 }  // namespace reasons
 
+namespace core {
 struct embedding_settings {
   using owns_embeddings = void;
   int rows, width;
@@ -44,14 +45,16 @@ struct lookup {
     return std::array{parameter{"embeddings", {S.rows, S.width}, &info_of_initializer<random_uniform<>>}};
   }
 };
+}  // namespace core
 
 /// Looks up a trained vector of `Width` elements for each of `Vocabulary` words or categories. Samples hold row indices, 0 to
 /// Vocabulary - 1, as whole floats; the trainer refuses other values before the step.  in: (...)  out: (..., Width)
 /// Options: embeddings_initializer, embeddings_regularizer.   https://keras.io/api/layers/core_layers/embedding
 template <int Vocabulary, int Width, class... Options>
-struct embedding : layer_options<embedding_settings, Options...> {
+struct embedding : core::layer_options<core::embedding_settings, Options...> {
   static constexpr auto name = "embedding", class_name = "Embedding";
-  using operations = type_list<lookup<embedding::configured(embedding_settings{.rows = Vocabulary, .width = Width})>>;
+  using operations =
+      core::type_list<core::lookup<embedding::configured(core::embedding_settings{.rows = Vocabulary, .width = Width})>>;
 };
 
 }  // namespace strata

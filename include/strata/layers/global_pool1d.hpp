@@ -25,14 +25,14 @@ struct one_column {
 /// The mean of each channel.  in: (N, C)  out: (C)   https://keras.io/api/layers/pooling_layers/global_average_pooling1d
 struct global_average_pool1d {
   static constexpr auto name = "global_average_pooling1d", class_name = "GlobalAveragePooling1D";
-  using operations = type_list<detail::one_column, global_average_pool2d>;
+  using operations = core::type_list<detail::one_column, global_average_pool2d>;
 };
 
 /// The largest element of each channel; the gradient of equal elements goes to the first.  in: (N, C)  out: (C)
 /// https://keras.io/api/layers/pooling_layers/global_max_pooling1d
 struct global_max_pool1d {
   static constexpr auto name = "global_max_pooling1d", class_name = "GlobalMaxPooling1D";
-  using operations = type_list<detail::one_column, global_max_pool2d>;
+  using operations = core::type_list<detail::one_column, global_max_pool2d>;
 };
 
 }  // namespace strata

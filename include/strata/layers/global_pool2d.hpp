@@ -14,16 +14,16 @@ constexpr expected_shape channels_of_image(shape in) {
 /// The mean of each channel.  in: (H, W, C)  out: (C)   https://keras.io/api/layers/pooling_layers/global_average_pooling2d
 struct global_average_pool2d {
   static constexpr auto name = "global_average_pooling2d", class_name = "GlobalAveragePooling2D";
-  static constexpr operation_traits traits{.makes = value_range::those_of_its_input};
-  static constexpr expected_shape output_shape(shape in) { return detail::channels_of_image(in); }
+  static constexpr core::operation_traits traits{.makes = core::value_range::those_of_its_input};
+  static constexpr core::expected_shape output_shape(shape in) { return detail::channels_of_image(in); }
 };
 
 /// The largest element of each channel; the gradient of equal elements goes to the first.  in: (H, W, C)  out: (C)
 /// https://keras.io/api/layers/pooling_layers/global_max_pooling2d
 struct global_max_pool2d {
   static constexpr auto name = "global_max_pooling2d", class_name = "GlobalMaxPooling2D";
-  static constexpr operation_traits traits{.makes = value_range::those_of_its_input};
-  static constexpr expected_shape output_shape(shape in) { return detail::channels_of_image(in); }
+  static constexpr core::operation_traits traits{.makes = core::value_range::those_of_its_input};
+  static constexpr core::expected_shape output_shape(shape in) { return detail::channels_of_image(in); }
 };
 
 }  // namespace strata

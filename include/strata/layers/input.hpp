@@ -15,7 +15,7 @@ inline constexpr reason input_takes_one_to_four_positive_extents{"input takes on
 template <int... Extents>
 struct input {
   static constexpr auto name = "input", class_name = "InputLayer";
-  static constexpr expected_shape output_shape(shape) {
+  static constexpr core::expected_shape output_shape(shape) {
     if constexpr (sizeof...(Extents) < 1 || sizeof...(Extents) > 4)
       return reasons::input_takes_one_to_four_positive_extents;
     else if constexpr (((Extents < 1) || ...))

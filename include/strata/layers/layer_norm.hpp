@@ -4,6 +4,7 @@
 
 namespace strata {
 
+namespace core {
 struct layer_norm_settings {
   decimal epsilon = decimal(1, -3);
   bool center = true, scale = true;
@@ -23,14 +24,15 @@ struct layer_normalization {
   }
   static constexpr auto parameters(shape in) { return detail::gamma_and_beta<S>({in.last()}); }
 };
+}  // namespace core
 
 /// Layer normalization (Ba et al. 2016) over the last axis: layer_norm<>, layer_norm<epsilon<1e-5_r>>.
 /// in: (..., C)  out: (..., C)  Options: epsilon, no_center, no_scale, gamma_/beta_initializer, gamma_/beta_regularizer.
 /// https://keras.io/api/layers/normalization_layers/layer_normalization
 template <class... Options>
-struct layer_norm /* write layer_norm<> */ : layer_options<layer_norm_settings, Options...> {
+struct layer_norm /* write layer_norm<> */ : core::layer_options<core::layer_norm_settings, Options...> {
   static constexpr auto name = "layer_normalization", class_name = "LayerNormalization";
-  using operations = type_list<layer_normalization<layer_norm::configured(layer_norm_settings{})>>;
+  using operations = core::type_list<core::layer_normalization<layer_norm::configured(core::layer_norm_settings{})>>;
 };
 
 }  // namespace strata

@@ -9,6 +9,7 @@ namespace reasons {
 inline constexpr reason maximum_takes_branches_of_equal_shape{"maximum takes branches of the same shape"};
 }  // namespace reasons
 
+namespace core {
 /// y = max(x[0], x[1], ...); nan if an input is nan. The gradient goes to the largest input, and if several are equal to the
 /// first of them, as in Keras with TensorFlow (with JAX or PyTorch, Keras shares it among them).
 struct largest_of_branches : elementwise_join_base<reasons::maximum_takes_branches_of_equal_shape> {
@@ -35,13 +36,14 @@ struct largest_of_branches : elementwise_join_base<reasons::maximum_takes_branch
     dx[N - 1] = rest;
   }
 };
+}  // namespace core
 
 /// in: equal shapes  out: the same shape.  https://keras.io/api/layers/merging_layers/maximum
 template <class... Branches>
 struct maximum {
   static constexpr auto name = "maximum", class_name = "Maximum";
-  using join = largest_of_branches;
-  using operations = type_list<join>;
+  using join = core::largest_of_branches;
+  using operations = core::type_list<join>;
 };
 
 }  // namespace strata

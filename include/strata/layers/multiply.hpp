@@ -9,6 +9,7 @@ namespace reasons {
 inline constexpr reason multiply_takes_branches_of_equal_shape{"multiply takes branches of the same shape"};
 }  // namespace reasons
 
+namespace core {
 /// y = x[0] * x[1] * ...
 struct product_of_branches : elementwise_join_base<reasons::multiply_takes_branches_of_equal_shape> {
   static constexpr auto name = "multiply";
@@ -35,13 +36,14 @@ struct product_of_branches : elementwise_join_base<reasons::multiply_takes_branc
     dx[0] = after;
   }
 };
+}  // namespace core
 
 /// in: equal shapes  out: the same shape.  https://keras.io/api/layers/merging_layers/multiply
 template <class... Branches>
 struct multiply {
   static constexpr auto name = "multiply", class_name = "Multiply";
-  using join = product_of_branches;
-  using operations = type_list<join>;
+  using join = core::product_of_branches;
+  using operations = core::type_list<join>;
 };
 
 }  // namespace strata

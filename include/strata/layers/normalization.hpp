@@ -12,17 +12,17 @@ namespace strata {
 /// https://keras.io/api/layers/preprocessing_layers/numerical/normalization
 struct normalization {
   static constexpr auto name = "normalization", class_name = "Normalization";
-  static constexpr operation_traits traits{.makes = value_range::real};
+  static constexpr core::operation_traits traits{.makes = core::value_range::real};
   static constexpr double least_variance = 1e-14;
 
-  static constexpr expected_shape output_shape(shape in) {
+  static constexpr core::expected_shape output_shape(shape in) {
     if (in.rank() < 1) return reasons::normalization_takes_at_least_one_extent;
     return in;
   }
   static constexpr auto parameters(shape in) {
     const shape features{in.last()};
-    return std::array{parameter{"mean", features, &info_of_initializer<zeros>, false},
-                      parameter{"variance", features, &info_of_initializer<ones>, false}};
+    return std::array{core::parameter{"mean", features, &core::info_of_initializer<zeros>, false},
+                      core::parameter{"variance", features, &core::info_of_initializer<ones>, false}};
   }
 };
 

@@ -14,7 +14,7 @@ inline constexpr reason normalization_takes_at_least_one_extent{"a normalization
 }  // namespace reasons
 
 /// Added to the variance, inside the root.
-template <decimal Value>
+template <core::decimal Value>
 struct epsilon {
   static constexpr void configure(auto& settings)
     requires requires { settings.epsilon; }

@@ -29,9 +29,9 @@ struct dilation {
   }
 };
 
-/// Splits channels into N groups that are convolved separately; groups<C> on C channels is a depthwise convolution.
+/// Splits channels into N groups that are convolved separately; channel_groups<C> on C channels is a depthwise convolution.
 template <int N>
-struct groups {
+struct channel_groups {
   static constexpr void configure(auto& settings)
     requires requires { settings.groups; }
   {
@@ -127,72 +127,73 @@ concept with_beta = requires(Settings s) { s.center; };
 template <class I>
 struct kernel_initializer : detail::initializer_option<I> {
   static constexpr void configure(detail::with_kernel auto&) {}
-  static constexpr void adjust(parameter& p) { detail::start_with<I>(p, "kernel"); }
+  static constexpr void adjust(core::parameter& p) { detail::start_with<I>(p, "kernel"); }
 };
 template <class I>
 struct bias_initializer : detail::initializer_option<I> {
   static constexpr void configure(detail::with_bias auto&) {}
-  static constexpr void adjust(parameter& p) { detail::start_with<I>(p, "bias"); }
+  static constexpr void adjust(core::parameter& p) { detail::start_with<I>(p, "bias"); }
 };
 template <class I>
 struct embeddings_initializer : detail::initializer_option<I> {
   static constexpr void configure(detail::with_embeddings auto&) {}
-  static constexpr void adjust(parameter& p) { detail::start_with<I>(p, "embeddings"); }
+  static constexpr void adjust(core::parameter& p) { detail::start_with<I>(p, "embeddings"); }
 };
 template <class I>
 struct gamma_initializer : detail::initializer_option<I> {
   static constexpr void configure(detail::with_gamma auto&) {}
-  static constexpr void adjust(parameter& p) { detail::start_with<I>(p, "gamma"); }
+  static constexpr void adjust(core::parameter& p) { detail::start_with<I>(p, "gamma"); }
 };
 template <class I>
 struct beta_initializer : detail::initializer_option<I> {
   static constexpr void configure(detail::with_beta auto&) {}
-  static constexpr void adjust(parameter& p) { detail::start_with<I>(p, "beta"); }
+  static constexpr void adjust(core::parameter& p) { detail::start_with<I>(p, "beta"); }
 };
 
 /// A penalty on the kernel, added to the loss: l1<...>, l2<...> or l1_l2<...>.
 template <class Penalty>
 struct kernel_regularizer : detail::penalty_option<Penalty> {
   static constexpr void configure(detail::with_kernel auto&) {}
-  static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "kernel"); }
+  static constexpr void adjust(core::parameter& p) { detail::penalize<Penalty>(p, "kernel"); }
 };
 template <class Penalty>
 struct bias_regularizer : detail::penalty_option<Penalty> {
   static constexpr void configure(detail::with_bias auto&) {}
-  static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "bias"); }
+  static constexpr void adjust(core::parameter& p) { detail::penalize<Penalty>(p, "bias"); }
 };
 template <class Penalty>
 struct embeddings_regularizer : detail::penalty_option<Penalty> {
   static constexpr void configure(detail::with_embeddings auto&) {}
-  static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "embeddings"); }
+  static constexpr void adjust(core::parameter& p) { detail::penalize<Penalty>(p, "embeddings"); }
 };
 template <class Penalty>
 struct gamma_regularizer : detail::penalty_option<Penalty> {
   static constexpr void configure(detail::with_gamma auto&) {}
-  static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "gamma"); }
+  static constexpr void adjust(core::parameter& p) { detail::penalize<Penalty>(p, "gamma"); }
 };
 template <class Penalty>
 struct beta_regularizer : detail::penalty_option<Penalty> {
   static constexpr void configure(detail::with_beta auto&) {}
-  static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "beta"); }
+  static constexpr void adjust(core::parameter& p) { detail::penalize<Penalty>(p, "beta"); }
 };
 
 /// Penalty Factor * sum |w|. The default is Keras'.
-template <decimal Factor = decimal(1, -2)>
+template <core::decimal Factor = core::decimal(1, -2)>
 struct l1 {
-  static constexpr penalty value{Factor.value(), 0};
+  static constexpr core::penalty value{Factor.value(), 0};
 };
 /// Penalty Factor * sum w^2. The default is Keras'.
-template <decimal Factor = decimal(1, -2)>
+template <core::decimal Factor = core::decimal(1, -2)>
 struct l2 {
-  static constexpr penalty value{0, Factor.value()};
+  static constexpr core::penalty value{0, Factor.value()};
 };
 /// Penalty L1 * sum |w| + L2 * sum w^2. The defaults are Keras'.
-template <decimal L1 = decimal(1, -2), decimal L2 = decimal(1, -2)>
+template <core::decimal L1 = core::decimal(1, -2), core::decimal L2 = core::decimal(1, -2)>
 struct l1_l2 {
-  static constexpr penalty value{L1.value(), L2.value()};
+  static constexpr core::penalty value{L1.value(), L2.value()};
 };
 
+namespace core {
 /// An operation that may be an option of a layer, as relu in dense<64, relu>. It then follows the layer's own operation.
 template <class O>
 concept activation_operation = operation<O> && requires { typename O::is_activation; };
@@ -204,6 +205,7 @@ template <class O>
 concept refused_option = requires { O::refusal; };
 template <class O>
 concept adjusts_parameters = requires(parameter& p) { O::adjust(p); };
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason the_layer_does_not_know_this_option{"the layer does not know this option"};
@@ -212,6 +214,7 @@ inline constexpr reason a_layer_takes_one_activation{
 inline constexpr reason the_layer_takes_no_activation{"the layer takes no activation: write activation<...> after it"};
 }  // namespace reasons
 
+namespace core {
 /// Base of layers with options. A layer takes an option that configures its settings, and an activation if the settings declare
 /// `using takes_activation = void`. The network reports a wrong option, because it has the layer's index.
 template <class Settings, class... Options>
@@ -272,5 +275,6 @@ struct layer_options {
   /// The activation among the options, as a list of no or one operation.
   using activations = detail::filter_t<is_activation, Options...>;
 };
+}  // namespace core
 
 }  // namespace strata

@@ -12,6 +12,7 @@ inline constexpr reason pooling_window_is_larger_than_the_image_pool_less_often{
 inline constexpr reason pooling_needs_positive_settings{"the window and its stride must be at least 1"};
 }  // namespace reasons
 
+namespace core {
 /// A stride of 0 is the size of the window.
 struct pool_settings {
   int window_height, window_width;
@@ -32,6 +33,7 @@ struct pool_settings {
     return shape{vertical(in).out(), horizontal(in).out(), in[2]};
   }
 };
+}  // namespace core
 
 /// Height and width of a window that is not square: max_pool2d<2, pool_size<2, 3>>.
 template <int Height, int Width>

@@ -37,9 +37,9 @@ constexpr expected_shape reshaped(shape in, std::span<const int> extents) {
 template <int... Extents>
 struct reshape {
   static constexpr auto name = "reshape", class_name = "Reshape";
-  static constexpr operation_traits traits{.is_view = true, .makes = value_range::those_of_its_input};
+  static constexpr core::operation_traits traits{.is_view = true, .makes = core::value_range::those_of_its_input};
 
-  static constexpr expected_shape output_shape(shape in) {
+  static constexpr core::expected_shape output_shape(shape in) {
     constexpr int extents[sizeof...(Extents) + 1] = {Extents..., 0};
     return detail::reshaped(in, std::span<const int>(extents, sizeof...(Extents)));
   }

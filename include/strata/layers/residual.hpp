@@ -17,12 +17,12 @@ inline constexpr reason residual_keeps_the_shape{"the layers of residual keep th
 template <class... Items>
 struct residual {
   static constexpr auto name = "add", class_name = "Add";
-  using join = sum_of_branches;
-  using operations = type_list<join>;
-  using branches = type_list<branch<Items...>, branch<>>;
+  using join = core::sum_of_branches;
+  using operations = core::type_list<join>;
+  using branches = core::type_list<branch<Items...>, branch<>>;
 
   /// The reason why the shape of the items differs from that of their input.
-  static constexpr const reason& why(shape made, shape input) {
+  static constexpr const core::reason& why(shape made, shape input) {
     if (made.rank() != 3 || input.rank() != 3) return reasons::residual_keeps_the_shape;
     return made[0] != input[0] || made[1] != input[1]
                ? reasons::residual_keeps_height_and_width_use_same_padding

@@ -5,6 +5,7 @@
 
 namespace strata {
 
+namespace core {
 struct pointwise_settings {
   int filters;
   bool bias = true;
@@ -43,6 +44,7 @@ struct separable_settings {
   }
   constexpr pointwise_settings pointwise() const { return {filters, bias}; }
 };
+}  // namespace core
 
 namespace detail {
 template <class Settings>
@@ -52,25 +54,25 @@ concept with_pointwise_kernel = requires { typename Settings::owns_pointwise_ker
 template <class I>
 struct pointwise_initializer : detail::initializer_option<I> {
   static constexpr void configure(detail::with_pointwise_kernel auto&) {}
-  static constexpr void adjust(parameter& p) { detail::start_with<I>(p, "pointwise_kernel"); }
+  static constexpr void adjust(core::parameter& p) { detail::start_with<I>(p, "pointwise_kernel"); }
 };
 template <class Penalty>
 struct pointwise_regularizer : detail::penalty_option<Penalty> {
   static constexpr void configure(detail::with_pointwise_kernel auto&) {}
-  static constexpr void adjust(parameter& p) { detail::penalize<Penalty>(p, "pointwise_kernel"); }
+  static constexpr void adjust(core::parameter& p) { detail::penalize<Penalty>(p, "pointwise_kernel"); }
 };
 
 /// in: (H, W, C)  out: ((H - K) / stride + 1, (W - K) / stride + 1, Filters)
 /// Options: an activation, stride, dilation, depth_multiplier, same_padding, no_bias, kernel_size; initializers and regularizers
 /// as depthwise_..., pointwise_... and bias_... https://keras.io/api/layers/convolution_layers/separable_convolution2d
 template <int Filters, int Kernel, class... Options>
-struct separable_conv2d : layer_options<separable_settings, Options...> {
+struct separable_conv2d : core::layer_options<core::separable_settings, Options...> {
   static constexpr auto name = "separable_conv2d", class_name = "SeparableConv2D";
-  static constexpr separable_settings settings =
-      separable_conv2d::configured(separable_settings{.filters = Filters, .kernel_height = Kernel, .kernel_width = Kernel});
-  using operations =
-      detail::join_t<type_list<depthwise_convolution<settings.depthwise()>, pointwise_convolution<settings.pointwise()>>,
-                     typename separable_conv2d::activations>;
+  static constexpr core::separable_settings settings =
+      separable_conv2d::configured(core::separable_settings{.filters = Filters, .kernel_height = Kernel, .kernel_width = Kernel});
+  using operations = detail::join_t<
+      core::type_list<core::depthwise_convolution<settings.depthwise()>, core::pointwise_convolution<settings.pointwise()>>,
+      typename separable_conv2d::activations>;
 };
 
 }  // namespace strata

@@ -10,6 +10,7 @@ inline constexpr reason subtract_takes_branches_of_equal_shape{"subtract takes b
 inline constexpr reason subtract_takes_two_branches{"subtract takes exactly two branches"};
 }  // namespace reasons
 
+namespace core {
 /// y = x[0] - x[1]
 struct difference_of_branches : elementwise_join_base<reasons::subtract_takes_branches_of_equal_shape> {
   static constexpr auto name = "subtract";
@@ -28,13 +29,14 @@ struct difference_of_branches : elementwise_join_base<reasons::subtract_takes_br
     dx[1] = -dy;
   }
 };
+}  // namespace core
 
 /// in: two equal shapes  out: the same shape.  https://keras.io/api/layers/merging_layers/subtract
 template <class... Branches>
 struct subtract {
   static constexpr auto name = "subtract", class_name = "Subtract";
-  using join = difference_of_branches;
-  using operations = type_list<join>;
+  using join = core::difference_of_branches;
+  using operations = core::type_list<join>;
 };
 
 }  // namespace strata

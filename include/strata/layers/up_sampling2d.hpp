@@ -10,6 +10,7 @@ inline constexpr reason up_sampling2d_takes_height_width_channels{
 inline constexpr reason up_sampling2d_size_must_be_at_least_1{"the size of up_sampling2d must be at least 1"};
 }  // namespace reasons
 
+namespace core {
 struct up_sampling_settings {
   int sampling_height, sampling_width;
   bool bilinear = false;
@@ -20,6 +21,7 @@ struct up_sampling_settings {
     return shape{in[0] * sampling_height, in[1] * sampling_width, in[2]};
   }
 };
+}  // namespace core
 
 namespace detail {
 /// Pixel `to` of an axis that is enlarged `size` times is (1 - weight) * pixel[low] + weight * pixel[high].
@@ -37,6 +39,7 @@ struct blended_pixel {
 };
 }  // namespace detail
 
+namespace core {
 /// Repeats each pixel `height` times down and `width` times across, or interpolates as a bilinear tf.image.resize does.
 /// in: (H, W, C)  out: (height * H, width * W, C)
 template <up_sampling_settings S>
@@ -54,6 +57,7 @@ struct up_sampling {
                       : detail::blended_pixel::nearest(to, S.sampling_width);
   }
 };
+}  // namespace core
 
 /// Sizes that differ: up_sampling2d<2, sampling_size<2, 3>>.
 template <int Vertical, int Horizontal>
@@ -77,10 +81,10 @@ struct bilinear_interpolation {
 /// in: (H, W, C)  out: (Size * H, Size * W, C).  Options: bilinear_interpolation, sampling_size.
 /// https://keras.io/api/layers/reshaping_layers/up_sampling2d
 template <int Size = 2, class... Options>
-struct up_sampling2d : layer_options<up_sampling_settings, Options...> {
+struct up_sampling2d : core::layer_options<core::up_sampling_settings, Options...> {
   static constexpr auto name = "up_sampling2d", class_name = "UpSampling2D";
-  using operations =
-      type_list<up_sampling<up_sampling2d::configured(up_sampling_settings{.sampling_height = Size, .sampling_width = Size})>>;
+  using operations = core::type_list<
+      core::up_sampling<up_sampling2d::configured(core::up_sampling_settings{.sampling_height = Size, .sampling_width = Size})>>;
 };
 
 }  // namespace strata

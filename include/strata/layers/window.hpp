@@ -2,7 +2,7 @@
 #pragma once
 #include <strata/base/shape.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// Windows of `kernel` taps at distance `dilation`. They begin every `stride` elements. With `same`, the axis is padded so that
 /// out = ceil(in / stride).
@@ -23,4 +23,4 @@ struct window_axis {
   constexpr bool fits() const { return same || in >= reach(); }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -12,6 +12,7 @@ inline constexpr reason zero_padding2d_takes_one_two_or_four_numbers{
     "zero_padding2d takes one number, or <vertical, horizontal>, or <top, bottom, left, right>"};
 }  // namespace reasons
 
+namespace core {
 struct padding_settings {
   int top, bottom, left, right;
 
@@ -28,6 +29,7 @@ struct zero_padding {
   static constexpr auto name = "zero_padding";
   static constexpr expected_shape output_shape(shape in) { return S.output_shape(in); }
 };
+}  // namespace core
 
 namespace detail {
 template <int... P>
@@ -49,7 +51,7 @@ constexpr auto padding_operation() {
 template <int... P>
 struct zero_padding2d {
   static constexpr auto name = "zero_padding2d", class_name = "ZeroPadding2D";
-  using operations = type_list<decltype(detail::padding_operation<P...>())>;
+  using operations = core::type_list<decltype(detail::padding_operation<P...>())>;
 };
 
 }  // namespace strata

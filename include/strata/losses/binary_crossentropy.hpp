@@ -8,25 +8,27 @@
 
 namespace strata {
 
+namespace core {
 struct binary_crossentropy_settings {
   bool from_logits = false;
   decimal label_smoothing{};
 };
+}  // namespace core
 
 /// Mean over the elements of -(t log p + (1 - t) log(1 - p)), where p is the prediction clamped to [1e-7, 1 - 1e-7]. With
 /// from_logits, p is the sigmoid of the prediction. Options: from_logits, label_smoothing (towards 1/2).
 /// https://keras.io/api/losses/probabilistic_losses/#binarycrossentropy-class
 template <class... Options>
-struct binary_crossentropy : layer_options<binary_crossentropy_settings, Options...>,
+struct binary_crossentropy : core::layer_options<core::binary_crossentropy_settings, Options...>,
                              detail::measured<binary_crossentropy<Options...>> {
   static constexpr auto name = "binary_crossentropy";
   static constexpr label_kind labels = label_kind::dense;
-  static constexpr binary_crossentropy_settings settings = binary_crossentropy::configured({});
-  static constexpr operation_traits traits{.takes = settings.from_logits ? value_range::real : value_range::from_0_to_1,
-                                           .is_mean_of_elements = true};
+  static constexpr core::binary_crossentropy_settings settings = binary_crossentropy::configured({});
+  static constexpr core::operation_traits traits{
+      .takes = settings.from_logits ? core::value_range::real : core::value_range::from_0_to_1, .is_mean_of_elements = true};
   static constexpr double smoothing = settings.label_smoothing.value();
 
-  static constexpr expected_shape output_shape(shape in) {
+  static constexpr core::expected_shape output_shape(shape in) {
     if (smoothing < 0 || smoothing > 1) return reasons::label_smoothing_must_be_from_0_to_1;
     return in;
   }

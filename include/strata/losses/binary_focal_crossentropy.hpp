@@ -6,23 +6,26 @@
 
 namespace strata {
 
+namespace core {
 struct binary_focal_settings {
   bool from_logits = false;
   decimal label_smoothing{}, alpha{25, -2}, gamma = 2;
   bool class_balancing = false;
 };
+}  // namespace core
 
 /// Mean over the elements of q^gamma * binary_crossentropy, where q = 1 - p for class 1 and p for class 0: elements that are
 /// predicted well weigh little (Lin et al. 2017). With from_logits, p is the sigmoid of the prediction, and nothing is clamped.
 /// Options: from_logits, label_smoothing, focal_gamma; focal_alpha counts only with apply_class_balancing.
 /// https://keras.io/api/losses/probabilistic_losses/#binaryfocalcrossentropy-class
 template <class... Options>
-struct binary_focal_crossentropy : layer_options<binary_focal_settings, Options...>,
+struct binary_focal_crossentropy : core::layer_options<core::binary_focal_settings, Options...>,
                                    detail::element_wise<binary_focal_crossentropy<Options...>> {
   static constexpr auto name = "binary_focal_crossentropy";
-  static constexpr binary_focal_settings settings = binary_focal_crossentropy::configured({});
-  static constexpr operation_traits traits{.takes = settings.from_logits ? value_range::real : value_range::from_0_to_1};
-  static constexpr expected_shape output_shape(shape in) { return detail::shape_for_focal(settings, in); }
+  static constexpr core::binary_focal_settings settings = binary_focal_crossentropy::configured({});
+  static constexpr core::operation_traits traits{.takes = settings.from_logits ? core::value_range::real
+                                                                               : core::value_range::from_0_to_1};
+  static constexpr core::expected_shape output_shape(shape in) { return detail::shape_for_focal(settings, in); }
 
   template <class M, class V = typename M::value>
   static constexpr V value_of(V prediction, V truth) {

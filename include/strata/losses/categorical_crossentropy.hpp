@@ -8,25 +8,28 @@
 
 namespace strata {
 
+namespace core {
 struct categorical_crossentropy_settings {
   bool from_logits = false;
   decimal label_smoothing{};
 };
+}  // namespace core
 
 /// -sum_i truth[i] log p[i], where p is the prediction divided by its sum and clamped to [1e-7, 1 - 1e-7]. With from_logits, p is
 /// the softmax of the prediction. Options: from_logits, label_smoothing.
 /// https://keras.io/api/losses/probabilistic_losses/#categoricalcrossentropy-class
 template <class... Options>
-struct categorical_crossentropy : layer_options<categorical_crossentropy_settings, Options...>,
+struct categorical_crossentropy : core::layer_options<core::categorical_crossentropy_settings, Options...>,
                                   detail::measured<categorical_crossentropy<Options...>> {
   static constexpr auto name = "categorical_crossentropy";
   static constexpr label_kind labels = label_kind::dense;
   static constexpr bool one_hot = true;  // a target is a row with the share of each class
-  static constexpr categorical_crossentropy_settings settings = categorical_crossentropy::configured({});
-  static constexpr operation_traits traits{.takes = settings.from_logits ? value_range::real : value_range::distribution};
+  static constexpr core::categorical_crossentropy_settings settings = categorical_crossentropy::configured({});
+  static constexpr core::operation_traits traits{.takes = settings.from_logits ? core::value_range::real
+                                                                               : core::value_range::distribution};
   static constexpr double smoothing = settings.label_smoothing.value();
 
-  static constexpr expected_shape output_shape(shape in) {
+  static constexpr core::expected_shape output_shape(shape in) {
     if (smoothing < 0 || smoothing > 1) return reasons::label_smoothing_must_be_from_0_to_1;
     return detail::shape_of_classes(in);
   }

@@ -9,25 +9,28 @@
 
 namespace strata {
 
+namespace core {
 struct categorical_focal_settings {
   bool from_logits = false;
   decimal label_smoothing{}, alpha{25, -2}, gamma = 2;
 };
+}  // namespace core
 
 /// -alpha sum_i truth[i] (1 - p[i])^gamma log p[i], where p is the prediction divided by its sum and clamped to [1e-7, 1 - 1e-7]:
 /// classes that are predicted well weigh little (Lin et al. 2017). With from_logits, p is the softmax of the prediction, and
 /// nothing is clamped. Options: from_logits, label_smoothing, focal_alpha, focal_gamma.
 /// https://keras.io/api/losses/probabilistic_losses/#categoricalfocalcrossentropy-class
 template <class... Options>
-struct categorical_focal_crossentropy : layer_options<categorical_focal_settings, Options...>,
+struct categorical_focal_crossentropy : core::layer_options<core::categorical_focal_settings, Options...>,
                                         detail::measured<categorical_focal_crossentropy<Options...>> {
   static constexpr auto name = "categorical_focal_crossentropy";
   static constexpr label_kind labels = label_kind::dense;
   static constexpr bool one_hot = true;
-  static constexpr categorical_focal_settings settings = categorical_focal_crossentropy::configured({});
-  static constexpr operation_traits traits{.takes = settings.from_logits ? value_range::real : value_range::distribution};
+  static constexpr core::categorical_focal_settings settings = categorical_focal_crossentropy::configured({});
+  static constexpr core::operation_traits traits{.takes = settings.from_logits ? core::value_range::real
+                                                                               : core::value_range::distribution};
 
-  static constexpr expected_shape output_shape(shape in) {
+  static constexpr core::expected_shape output_shape(shape in) {
     return detail::shape_for_focal(settings, detail::shape_of_classes(in));
   }
 

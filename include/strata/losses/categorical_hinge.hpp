@@ -14,7 +14,7 @@ struct categorical_hinge : detail::measured<categorical_hinge> {
   static constexpr auto name = "categorical_hinge";
   static constexpr label_kind labels = label_kind::dense;
   static constexpr bool one_hot = true;
-  static constexpr expected_shape output_shape(shape in) { return detail::shape_of_row(in); }
+  static constexpr core::expected_shape output_shape(shape in) { return detail::shape_of_row(in); }
 
   template <class T>
   static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {

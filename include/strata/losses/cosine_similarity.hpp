@@ -22,7 +22,7 @@ constexpr T inverse_norm(T square) {
 struct cosine_similarity {
   static constexpr auto name = "cosine_similarity";
   static constexpr label_kind labels = label_kind::dense;
-  static constexpr expected_shape output_shape(shape in) { return detail::shape_of_row(in); }
+  static constexpr core::expected_shape output_shape(shape in) { return detail::shape_of_row(in); }
 
   template <class T>
   static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {

@@ -6,7 +6,7 @@
 namespace strata {
 
 /// The weight of a class. Keras' default is 0.25.
-template <decimal Weight>
+template <core::decimal Weight>
 struct focal_alpha {
   static constexpr void configure(auto& settings)
     requires requires { settings.alpha; }
@@ -16,7 +16,7 @@ struct focal_alpha {
 };
 
 /// A prediction of probability p for the right class weighs (1 - p)^Exponent. Keras' default is 2.
-template <decimal Exponent>
+template <core::decimal Exponent>
 struct focal_gamma {
   static constexpr void configure(auto& settings)
     requires requires { settings.gamma; }

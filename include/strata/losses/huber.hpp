@@ -16,14 +16,14 @@ inline constexpr reason huber_delta_must_be_positive{"the delta of huber must be
 
 /// Mean over the elements of e^2 / 2 where |e| <= Delta, else Delta |e| - Delta^2 / 2, with e = prediction - truth (Huber 1964).
 /// https://keras.io/api/losses/regression_losses/#huber-class
-template <decimal Delta = decimal(1)>
+template <core::decimal Delta = core::decimal(1)>
 struct huber : detail::measured<huber<Delta>> {
   static constexpr auto name = "huber";
   static constexpr label_kind labels = label_kind::dense;
-  static constexpr operation_traits traits{.is_mean_of_elements = true};
+  static constexpr core::operation_traits traits{.is_mean_of_elements = true};
   static constexpr double delta = Delta.value();
 
-  static constexpr expected_shape output_shape(shape in) {
+  static constexpr core::expected_shape output_shape(shape in) {
     if (delta <= 0) return reasons::huber_delta_must_be_positive;
     return in;
   }

@@ -10,7 +10,7 @@ namespace strata {
 struct kl_divergence : detail::element_wise<kl_divergence> {
   static constexpr auto name = "kl_divergence";
   static constexpr bool adds_elements = true;
-  static constexpr expected_shape output_shape(shape in) { return detail::shape_of_row(in); }
+  static constexpr core::expected_shape output_shape(shape in) { return detail::shape_of_row(in); }
 
   template <class M, class V = typename M::value>
   static constexpr V value_of(V p, V t) {

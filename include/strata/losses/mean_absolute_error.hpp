@@ -13,8 +13,8 @@ namespace strata {
 struct mean_absolute_error : detail::measured<mean_absolute_error> {
   static constexpr auto name = "mean_absolute_error";
   static constexpr label_kind labels = label_kind::dense;
-  static constexpr operation_traits traits{.is_mean_of_elements = true};
-  static constexpr expected_shape output_shape(shape in) { return in; }
+  static constexpr core::operation_traits traits{.is_mean_of_elements = true};
+  static constexpr core::expected_shape output_shape(shape in) { return in; }
 
   template <class T>
   static constexpr T value(std::span<const T> prediction, std::span<const T> truth) {

@@ -14,7 +14,7 @@ struct from_logits {
 };
 
 /// Mixes the labels with the uniform distribution: (1 - Amount) * label + Amount / classes (Szegedy et al. 2016).
-template <decimal Amount>
+template <core::decimal Amount>
 struct label_smoothing {
   static constexpr void configure(auto& settings)
     requires requires { settings.label_smoothing; }

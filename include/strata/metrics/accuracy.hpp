@@ -21,7 +21,7 @@ struct accuracy {
     return prediction.size() > 1 ? categorical_accuracy::measure(prediction, truth)
                                  : binary_accuracy<>::measure(prediction, truth);
   }
-  static constexpr double measure_place(place_of_class p) { return categorical_accuracy::measure_place(p); }
+  static constexpr double measure_place(core::place_of_class p) { return categorical_accuracy::measure_place(p); }
 };
 
 }  // namespace strata

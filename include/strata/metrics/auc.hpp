@@ -6,10 +6,12 @@
 
 namespace strata {
 
+namespace core {
 struct auc_settings {
   int num_thresholds = 200;
   bool pr = false, from_logits = false;
 };
+}  // namespace core
 
 template <int N>
 struct num_thresholds {
@@ -35,7 +37,7 @@ struct pr_curve {
 /// straight; the other is interpolated as in Davis and Goadrich 2006.
 /// https://keras.io/api/metrics/classification_metrics/#auc-class
 template <class... Options>
-struct auc : detail::metric_options<auc_settings, Options...> {
+struct auc : detail::metric_options<core::auc_settings, Options...> {
   static constexpr auto name = "auc";
   static constexpr int thresholds = auc::settings.num_thresholds;
 

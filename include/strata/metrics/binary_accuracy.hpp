@@ -8,7 +8,7 @@ namespace strata {
 /// For each sample, the share of elements for which (prediction > Threshold) equals the label, 0 or 1. The threshold itself is 0.
 /// A prediction that is nan counts as wrong. (Keras treats it as 0.)
 /// https://keras.io/api/metrics/accuracy_metrics/#binaryaccuracy-class
-template <decimal Threshold = decimal(5, -1)>
+template <core::decimal Threshold = core::decimal(5, -1)>
 struct binary_accuracy {
   static constexpr auto name = "binary_accuracy";
 

@@ -35,7 +35,7 @@ struct sparse_categorical_accuracy {
     const int predicted = detail::predicted_class(prediction);
     return predicted >= 0 && predicted == label ? 1 : 0;
   }
-  static constexpr double measure_place(place_of_class p) { return p.greater == 0 && p.not_less_before == 0 ? 1 : 0; }
+  static constexpr double measure_place(core::place_of_class p) { return p.greater == 0 && p.not_less_before == 0 ? 1 : 0; }
 };
 
 /// The same for one-hot labels; the class is the index of the largest label.
@@ -47,7 +47,7 @@ struct categorical_accuracy {
   static constexpr double measure(std::span<const T> prediction, std::span<const T> truth) {
     return sparse_categorical_accuracy::measure(prediction, detail::position_of_largest(truth));
   }
-  static constexpr double measure_place(place_of_class p) { return sparse_categorical_accuracy::measure_place(p); }
+  static constexpr double measure_place(core::place_of_class p) { return sparse_categorical_accuracy::measure_place(p); }
 };
 
 }  // namespace strata

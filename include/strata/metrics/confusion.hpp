@@ -6,6 +6,7 @@
 
 namespace strata {
 
+namespace core {
 struct confusion_settings {
   decimal threshold{5, -1};
   bool has_threshold = false;
@@ -16,6 +17,7 @@ struct confusion_settings {
     return top_k > 0 && !has_threshold ? -std::numeric_limits<double>::infinity() : threshold.value();
   }
 };
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason class_id_must_be_less_than_the_number_of_predictions{

@@ -9,7 +9,7 @@ namespace strata {
 /// class is that of the largest prediction. A network with one output has two classes; 1 is predicted above Threshold. A sample
 /// with a prediction that is nan is in no column.
 /// https://www.tensorflow.org/api_docs/python/tf/math/confusion_matrix
-template <decimal Threshold = decimal(5, -1)>
+template <core::decimal Threshold = core::decimal(5, -1)>
 struct confusion_matrix {
   static constexpr auto name = "confusion_matrix";
 

@@ -6,6 +6,7 @@
 
 namespace strata {
 
+namespace core {
 enum class averaging { none, micro, macro, weighted };
 
 struct f1_settings {
@@ -13,6 +14,7 @@ struct f1_settings {
   bool has_threshold = false;
   averaging average = averaging::none;
 };
+}  // namespace core
 
 namespace detail {
 template <averaging How>
@@ -26,20 +28,20 @@ struct average_option {
 }  // namespace detail
 
 /// One score from the counts of all classes together.
-struct micro_average : detail::average_option<averaging::micro> {};
+struct micro_average : detail::average_option<core::averaging::micro> {};
 /// The mean of the scores of all classes.
-struct macro_average : detail::average_option<averaging::macro> {};
+struct macro_average : detail::average_option<core::averaging::macro> {};
 /// The mean of the scores of all classes, weighted by their numbers of samples.
-struct weighted_average : detail::average_option<averaging::weighted> {};
+struct weighted_average : detail::average_option<core::averaging::weighted> {};
 
 /// 2 precision recall / (precision + recall) of each class, which is predicted where its prediction is the largest or, with
 /// `threshold`, greater than that; where one is nan, none is the largest. Options: threshold, and micro_average, macro_average or
 /// weighted_average. Without an average there is a score per class: logs::array("f1_score").
 /// https://keras.io/api/metrics/f_score_metrics/#f1score-class
 template <class... Options>
-struct f1_score : detail::metric_options<f1_settings, Options...> {
+struct f1_score : detail::metric_options<core::f1_settings, Options...> {
   static constexpr auto name = "f1_score";
-  static constexpr averaging average = f1_score::settings.average;
+  static constexpr core::averaging average = f1_score::settings.average;
 
   /// True positives, false positives and false negatives of each class.
   static constexpr std::size_t sums(int predictions) { return 3 * std::size_t(predictions); }
@@ -60,25 +62,25 @@ struct f1_score : detail::metric_options<f1_settings, Options...> {
   }
 
   static constexpr double result(std::span<const double> sums)
-    requires(average != averaging::none)
+    requires(average != core::averaging::none)
   {
     const std::size_t classes = sums.size() / 3;
     double tp = 0, fp = 0, fn = 0, scores = 0, weights = 0;
     for (std::size_t i = 0; i < classes; ++i) {
-      const double *of = &sums[3 * i], weight = average == averaging::weighted ? of[0] + of[2] : 1;
+      const double *of = &sums[3 * i], weight = average == core::averaging::weighted ? of[0] + of[2] : 1;
       tp += of[0], fp += of[1], fn += of[2];
       scores += detail::rounded(weight * score(of[0], of[1], of[2])), weights += weight;
     }
-    return average == averaging::micro ? score(tp, fp, fn) : detail::fraction_of(scores, weights);
+    return average == core::averaging::micro ? score(tp, fp, fn) : detail::fraction_of(scores, weights);
   }
 
   static constexpr std::size_t values(int predictions)
-    requires(average == averaging::none)
+    requires(average == core::averaging::none)
   {
     return std::size_t(predictions);
   }
   static constexpr void results(std::span<const double> sums, std::span<double> scores)
-    requires(average == averaging::none)
+    requires(average == core::averaging::none)
   {
     for (std::size_t i = 0; i < scores.size(); ++i) scores[i] = score(sums[3 * i], sums[3 * i + 1], sums[3 * i + 2]);
   }

@@ -1,4 +1,4 @@
-// Options of metrics are types: precision_score<threshold<0.7_r>, class_id<2>>.
+// Options of metrics are types: precision_score<decision_threshold<0.7_r>, class_id<2>>.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -8,8 +8,8 @@
 namespace strata {
 
 /// A prediction greater than this is positive.
-template <decimal Value>
-struct threshold {
+template <core::decimal Value>
+struct decision_threshold {
   static constexpr void configure(auto& settings)
     requires requires { settings.threshold; }
   {

@@ -16,14 +16,14 @@ struct sparse_top_k_categorical_accuracy {
   template <class T>
   static constexpr double measure(std::span<const T> prediction, std::int32_t label) {
     const T own = prediction[static_cast<std::size_t>(label)];
-    place_of_class place{.is_finite = detail::is_finite(own)};
+    core::place_of_class place{.is_finite = detail::is_finite(own)};
     for (const T p : prediction) {
       if (p != p) return 0;
       place.greater += p > own ? 1 : 0;
     }
     return measure_place(place);
   }
-  static constexpr double measure_place(place_of_class p) { return p.is_finite && p.greater < K ? 1 : 0; }
+  static constexpr double measure_place(core::place_of_class p) { return p.is_finite && p.greater < K ? 1 : 0; }
 };
 
 /// The same for one-hot labels; the class is the index of the largest label.
@@ -36,7 +36,7 @@ struct top_k_categorical_accuracy {
   static constexpr double measure(std::span<const T> prediction, std::span<const T> truth) {
     return sparse_top_k_categorical_accuracy<K>::measure(prediction, detail::position_of_largest(truth));
   }
-  static constexpr double measure_place(place_of_class p) { return sparse_top_k_categorical_accuracy<K>::measure_place(p); }
+  static constexpr double measure_place(core::place_of_class p) { return sparse_top_k_categorical_accuracy<K>::measure_place(p); }
 };
 
 }  // namespace strata

@@ -15,6 +15,7 @@ namespace detail {
 inline bool same_host(const std::string& a, const std::string& b) { return lower_case(a) == lower_case(b); }
 }  // namespace detail
 
+namespace core {
 inline constexpr std::size_t longest_host = 255;  // characters, as in the domain name system
 
 struct endpoint {
@@ -30,7 +31,7 @@ inline std::string to_string(const endpoint& e) {
   return detail::text_of({ipv6 ? '[' + e.host + ']' : e.host, ':', e.port});
 }
 
-/// Reads "host:port" or "[IPv6 address]:port". Throws strata::error, which quotes the text.
+/// Reads "host:port" or "[IPv6 address]:port". Throws strata_error, which quotes the text.
 inline endpoint parse_endpoint(std::string_view text) {
   const auto refuse = [&](const std::string& why) -> void { throw_error({'\'', text, "' ", why}); };
   if (text.empty()) refuse("is not an address: write host:port");
@@ -63,5 +64,6 @@ inline endpoint parse_endpoint(std::string_view text) {
     refuse(detail::text_of({"has the port '", port, "', which is not a number from 1 to 65535"}));
   return e;
 }
+}  // namespace core
 
 }  // namespace strata

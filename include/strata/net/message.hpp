@@ -23,9 +23,9 @@ namespace strata::wire {
 static_assert(std::endian::native == std::endian::little, "packed lists of numbers are copied as they lie in memory");
 
 /// Thrown for received bytes that are not the expected message.
-class malformed_message : public error {
+class malformed_message : public strata_error {
  public:
-  malformed_message(const char* name, const std::string& why) : error({"malformed ", name, ": ", why}) {}
+  malformed_message(const char* name, const std::string& why) : strata_error({"malformed ", name, ": ", why}) {}
 };
 
 namespace detail {

@@ -75,7 +75,7 @@ class tls_identity {
       return 1;
     });
   }
-  /// Both sides show certificates of the authority. Throws strata::error, naming the file, if one is of no use.
+  /// Both sides show certificates of the authority. Throws strata_error, naming the file, if one is of no use.
   explicit tls_identity(const pem_files& files) {
     prepare();
     SSL_CTX* const c = context();

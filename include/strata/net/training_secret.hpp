@@ -19,7 +19,7 @@ class training_secret {
  public:
   static constexpr std::size_t least_digits = 32, most_digits = 1024;
 
-  /// Throws strata::error, which names `where` and does not quote the text, if it is not a secret.
+  /// Throws strata_error, which names `where` and does not quote the text, if it is not a secret.
   explicit training_secret(std::string_view text, std::string_view where = "the secret of the training") {
     const auto is_space = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
     while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
@@ -35,13 +35,14 @@ namespace detail {
 inline constexpr auto secret_variable = "STRATA_SECRET", secret_file_variable = "STRATA_SECRET_FILE";
 
 /// The secret in the environment variable STRATA_SECRET, or in the file that STRATA_SECRET_FILE names; nothing if neither is set.
-/// Throws strata::error if it is not a secret, if the file cannot be read or others can read it, or if both are set and differ.
+/// Throws strata_error if it is not a secret, if the file cannot be read or others can read it, or if both are set and
+/// differ.
 inline std::optional<training_secret> secret_of_environment() {
   std::optional<training_secret> of_text, of_file;
   if (const std::string text = environment_variable(secret_variable); !text.empty()) of_text.emplace(text, secret_variable);
   if (const std::string path = environment_variable(secret_file_variable); !path.empty()) try {
       of_file.emplace(io::secret_content_of(path, training_secret::most_digits + 2), path);
-    } catch (const error& e) {
+    } catch (const strata_error& e) {
       throw_error({secret_file_variable, ": ", e.what()});
     }
   if (of_text && of_file && lower_case(of_text->digits()) != lower_case(of_file->digits()))

@@ -12,8 +12,9 @@ namespace reasons {
 inline constexpr reason the_strategy_has_no_such_device_give_placed_more_thread_groups_or_gpus{
     "the network places layers on a device that the strategy does not have: give the trainer placed{thread_groups<N>{}}, or "
     "placed{gpu(0), gpu(1)} with as many GPUs"};
-inline constexpr reason the_strategy_has_one_device_use_placed_or_leave_out_on{
-    "the network places layers on several devices, and the strategy has one: use placed{thread_groups<N>{}}, or leave out `on`"};
+inline constexpr reason the_strategy_has_one_device_use_placed_or_leave_out_on_device{
+    "the network places layers on several devices, and the strategy has one: use placed{thread_groups<N>{}}, or leave out "
+    "`on_device`"};
 }  // namespace reasons
 
 namespace detail {
@@ -26,9 +27,11 @@ constexpr int count_devices(const tape<N>& t) {
 }
 }  // namespace detail
 
-/// The largest device index of any `on` in the network, plus 1.
+namespace core {
+/// The largest device index of any `on_device` in the network, plus 1.
 template <class Network>
 inline constexpr int devices_of = detail::count_devices(tape_of<typename Network::items>);
+}  // namespace core
 
 namespace detail {
 /// Whether a network may place layers on devices of the strategy, as with `placed`.

@@ -10,6 +10,7 @@
 
 namespace strata {
 
+namespace core {
 /// How an operation is divided. An operation that can be divided specialises it:
 ///   `columns`         the last extent of its output, of which each rank computes a part
 ///   `part<N>`         the operation that computes the N-th part of it
@@ -62,6 +63,7 @@ struct division_of<lookup<S>> {
   using part = lookup<embedding_settings{S.rows, S.width / N}>;
   using input_gradient = void;
 };
+}  // namespace core
 
 /// Parameter k of a divided operation is a part of parameter `of` of the whole one, along `axis`; -1: it is whole.
 struct shard {
@@ -78,6 +80,7 @@ constexpr shape with_last(shape s, int last) {
 }
 }  // namespace detail
 
+namespace core {
 /// Each rank has a part of the columns of the parameters, and computes that part of the last extent of the output. If Gathers,
 /// all ranks then receive the whole output. Its gradient is also whole, so a rank computes the gradient of a part of the input
 /// with the sums in the order of the whole operation; for that, if Descends, it has a copy of the weights of this part of the
@@ -179,6 +182,7 @@ struct classes_of_rank {
   static constexpr long sends_forward(shape) { return 3; }
   static constexpr long sends_backward(shape in) { return Descends ? in.size() : 0; }
 };
+}  // namespace core
 
 namespace detail {
 /// A divided operation with its type erased.

@@ -35,7 +35,7 @@ struct wrong_edge;
 template <class Node, class Why>
 struct wrong_node;
 
-static_assert(max_ends == 8, "the next reason has this number");
+static_assert(core::max_ends == 8, "the next reason has this number");
 namespace reasons {
 inline constexpr reason a_node_begins_at_a_node_an_input_or_a_join_of_them{
     "a node begins at another node, at an input, or at a join such as concat<a, b> in which each branch begins at one"};
@@ -195,8 +195,8 @@ template <class... Items>
 struct edges_of_item<sequential<Items...>> : edges_of_row<Items...> {};
 template <class... Items>
 struct edges_of_item<frozen<Items...>> : edges_of_row<Items...> {};
-template <class Device, class... Items>
-struct edges_of_item<on<Device, Items...>> : edges_of_row<Items...> {};
+template <int Index, class... Items>
+struct edges_of_item<on_device<Index, Items...>> : edges_of_row<Items...> {};
 template <int Times, class... Items>
 struct edges_of_item<repeated<Times, Items...>> : edges_of_row<branch<>, Items...> {};
 template <shared_layers N>

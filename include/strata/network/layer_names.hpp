@@ -45,13 +45,13 @@ std::span<const parameter_slot> slots_of() {
 
 /// A unique name for each layer, by its index: input_layer, conv2d, conv2d_1, ... These are Keras' automatic names in a new
 /// process.
-template <network Network>
+template <core::network Network>
 std::vector<std::string> layer_names_of() {
   return detail::layer_names(detail::nodes_of<Network>());
 }
 
 /// A unique name for each slot of layout_of, in the same order: conv2d_1/kernel, conv2d_1/bias, ...
-template <network Network>
+template <core::network Network>
 std::vector<std::string> parameter_names_of() {
   return detail::parameter_names(detail::nodes_of<Network>(), detail::slots_of<Network>());
 }

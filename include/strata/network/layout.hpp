@@ -7,8 +7,10 @@
 
 namespace strata {
 
+namespace core {
 /// Parameters begin at multiples of this number of elements: 64 bytes of floats.
 inline constexpr int parameter_alignment = 16;
+}  // namespace core
 
 namespace detail {
 /// Rounds up to the next place at which a parameter may begin.
@@ -18,6 +20,7 @@ constexpr Size aligned_elements(Size elements) {
 }
 }  // namespace detail
 
+namespace core {
 /// A parameter and its place in the arena, in elements.
 struct parameter_slot {
   parameter what;
@@ -40,6 +43,7 @@ struct parameter_layout {
     return false;
   }
 };
+}  // namespace core
 
 namespace detail {
 /// Writes the parameters of one node to `out`, with the initializers and regularizers of its layer's options; returns their
@@ -87,8 +91,10 @@ constexpr parameter_layout<Count> lay_out_parameters(const tape<N>& t) {
 }
 }  // namespace detail
 
+namespace core {
 /// The slots are in the order of the tape, not of their offsets. A node that uses the parameters of another one has none.
 template <class Items>
 inline constexpr auto layout_of = detail::lay_out_parameters<detail::count_parameters(tape_of<Items>)>(tape_of<Items>);
+}  // namespace core
 
 }  // namespace strata

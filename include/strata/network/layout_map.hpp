@@ -7,6 +7,7 @@
 
 namespace strata {
 
+namespace core {
 /// A name of a layer as summary prints it; `*` stands for any characters.
 template <std::size_t Size>
 struct layer_pattern {
@@ -32,6 +33,7 @@ struct layer_pattern {
     return p == pattern.size();
   }
 };
+}  // namespace core
 
 /// Each rank has a part of the units of a dense layer, of the filters of a conv2d, or of the width of an embedding. The results
 /// are those of the undivided layer, bit for bit, except if one device fuses a conv2d with the max_pool2d after it, and in mixed
@@ -61,7 +63,7 @@ inline constexpr division_kind division_kind_of<by_classes> = division_kind::cla
 }  // namespace detail
 
 /// rule<"dense*", by_columns>: how the layers with such names are divided.
-template <layer_pattern Name, class How = detail::nothing>
+template <core::layer_pattern Name, class How = detail::nothing>
 struct rule {
   using how = How;
   template <class Layer>
@@ -69,6 +71,7 @@ struct rule {
     return Name.matches(name);
   }
 };
+namespace core {
 /// rule_for<dense<64, relu>, by_columns>: how all layers of that type are divided.
 template <class Type, class How = detail::nothing>
 struct rule_for {
@@ -78,6 +81,7 @@ struct rule_for {
     return std::is_same_v<Layer, Type>;
   }
 };
+}  // namespace core
 
 /// layout_map<rule<"dense", by_columns>, rule<"dense_1", by_rows>>: the first rule that matches a layer applies. Every rank
 /// computes layers without a matching rule; so layout_map<> divides nothing. https://keras.io/api/distribution/layout_map

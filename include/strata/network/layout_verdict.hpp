@@ -7,6 +7,7 @@
 
 namespace strata {
 
+namespace core {
 // The words of the diagnostics. None is ever defined.
 template <int Index>
 struct at_rule;
@@ -16,6 +17,7 @@ template <class Layer, class Among, class Why>
 struct layer_cannot_be_divided;
 template <int Ranks>
 struct among_ranks;
+}  // namespace core
 namespace reasons {
 inline constexpr reason after_the_number_of_ranks_comes_a_layout_map_of_rules_such_as_rule_of_a_name_and_by_columns{
     "after the number of ranks comes a layout_map of rules: tensor_parallel<2, layout_map<rule<\"dense*\", by_columns>>>{}"};

@@ -8,6 +8,7 @@
 
 namespace strata {
 
+namespace core {
 /// The most leaves of a batch, and so the most processes that can share one. Powers of two are fastest.
 inline constexpr int max_leaves = 1024;
 
@@ -65,6 +66,7 @@ struct leaf_policy {
     return {std::min(count, own.begin * capacity), std::min(count, own.end * capacity)};
   }
 };
+}  // namespace core
 
 namespace detail {
 /// A range of leaves as subtrees of the binary tree over all leaves: leaves 1 to 4 are leaf 1, the subtree of leaves 2 and 3, and
@@ -92,6 +94,7 @@ class subtrees {
 };
 }  // namespace detail
 
+namespace core {
 /// Adds up subtrees in the order of their leaves: add(a, b) means a += b, where a < b are indices of subtrees. The result is in
 /// subtree 0. The number of leaves need not be a power of two: a subtree without a partner moves up a level.
 template <class Parts, class Add>
@@ -123,5 +126,6 @@ template <class Value>
   const int left = int(std::bit_floor(unsigned(count - 1)));
   return sum_in_tree(value, first, left) + sum_in_tree(value, first + left, count - left);
 }
+}  // namespace core
 
 }  // namespace strata

@@ -61,6 +61,7 @@ struct structure<divided<Items, Map, Ranks>> {
 };
 }  // namespace detail
 
+namespace core {
 /// The network of one rank: the same layers, with a part of their parameters.
 template <class Network, class Map, int Ranks>
 struct network_of_rank {
@@ -73,6 +74,7 @@ struct network_of_rank {
 /// A network that ranks divide.
 template <class N>
 concept divided_network = requires { N::ranks; };
+}  // namespace core
 
 namespace detail {
 template <class Nodes>
@@ -82,9 +84,11 @@ inline constexpr division_info division_infos_of<type_list<Node...>>[sizeof...(N
     division_info_of<typename Node::operation>...};
 }  // namespace detail
 
+namespace core {
 /// The division of the operation of each node of a tape.
 template <class Items>
 inline constexpr const auto& divisions_of = detail::division_infos_of<node_types_of<Items>>;
+}  // namespace core
 
 namespace detail {
 /// The number of classes whose predictions a rank stores; 0: it stores all.

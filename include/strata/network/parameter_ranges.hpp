@@ -5,7 +5,7 @@
 #include <strata/base/arena.hpp>
 #include <strata/network/layout.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// Slices of arenas begin and end at multiples of this number of elements.
 inline constexpr long slice_alignment = parameter_alignment;
@@ -88,4 +88,4 @@ constexpr element_range pieces_of(std::span<const parameter_range> parameters, e
   return pieces;
 }
 
-}  // namespace strata
+}  // namespace strata::core

@@ -33,7 +33,7 @@ constexpr int slot_of_layer(int number, int index) {
 /// A Hana tuple of tensor<T, extents>, in the order of the layer: kernel, bias; or gamma, beta, moving_mean, moving_variance.
 /// `Layer` is the index of the layer; the input is layer 0. `arena` is trainer::parameters().
 ///   hana::for_each(parameters_of_layer<cnn, 1>(model.parameters()), print);
-template <network Network, int Layer, class T>
+template <core::network Network, int Layer, class T>
 constexpr auto parameters_of_layer(std::span<T> arena) {
   static_assert(detail::slots_of_layer<Network>(Layer) > 0, "this layer has no parameters");
   return [&]<int... I>(std::integer_sequence<int, I...>) {

@@ -4,6 +4,7 @@
 
 namespace strata {
 
+namespace core {
 // The words of the diagnostic. None is ever defined.
 template <class Layer>
 struct the_network_ends_with;
@@ -11,6 +12,7 @@ template <class Loss>
 struct the_loss_is;
 template <class End, class Loss, class Why>
 struct prediction_mismatch;
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason the_loss_takes_probabilities_end_with_softmax_or_write_from_logits_or_allow_it_by_activation_linear{

@@ -20,8 +20,10 @@ struct shape_mismatch;
 template <class Where, class Who, class Option, class Why>
 struct wrong_option;
 
+namespace core {
 template <class Items>
 inline constexpr tape_failure failure_of = tape_of<Items>.failed;
+}  // namespace core
 
 namespace detail {
 template <class Items, bool WellShaped = tape_of<Items>.well_shaped(), bool Misused = failure_of<Items>.misused_option>
@@ -79,8 +81,8 @@ struct sequential<input<Extents...>, Items...> {
   using items = branch<input<Extents...>, Items...>;
   static_assert(detail::diagnosed<typename detail::verdict<items>::type>[0]);
 
-  static constexpr shape input_shape = tape_of<items>.nodes[0].out;
-  static constexpr shape output_shape = tape_of<items>.nodes[tape_of<items>.size - 1].out;
+  static constexpr shape input_shape = core::tape_of<items>.nodes[0].out;
+  static constexpr shape output_shape = core::tape_of<items>.nodes[core::tape_of<items>.size - 1].out;
 };
 
 /// A sequence of layers, as an item or a branch of a network: it takes any input shape that its layers take.
@@ -88,6 +90,7 @@ struct sequential<input<Extents...>, Items...> {
 template <class... Items>
 struct sequential {};
 
+namespace core {
 template <class N>
 concept network = requires {
   typename N::items;
@@ -97,5 +100,6 @@ concept network = requires {
 /// Whether the items are a network, without a compile error: static_assert(!well_shaped<input<28, 28, 1>, dense<10>>).
 template <class... Items>
 concept well_shaped = tape_of<branch<Items...>>.well_shaped();
+}  // namespace core
 
 }  // namespace strata

@@ -40,9 +40,9 @@ int line_length_of_terminal(int wanted);
 
 /// The table that Keras' model.summary() prints, in UTF-8: one row per layer. A network with branches has a column with the
 /// inputs of each layer.  https://keras.io/api/models/model#summary-method
-template <network Network>
+template <core::network Network>
 std::string summary_of(const summary_options& options = {}) {
-  constexpr const auto& layout = layout_of<typename Network::items>;
+  constexpr const auto& layout = core::layout_of<typename Network::items>;
   return detail::summary_text(detail::nodes_of<Network>(), detail::slots_of<Network>(), layout.trainable_count,
                               layout.state_count, options);
 }

@@ -6,11 +6,12 @@
 #include <strata/layers/branch.hpp>
 #include <strata/layers/frozen.hpp>
 #include <strata/layers/input.hpp>
-#include <strata/layers/on.hpp>
+#include <strata/layers/on_device.hpp>
 #include <strata/layers/refused.hpp>
 
 namespace strata {
 
+namespace core {
 /// The place of an item in a network: indices from the outside in, such as item 3, branch 1, item 0.
 struct item_path {
   static constexpr int max_depth = 12;
@@ -28,7 +29,7 @@ struct tape_node {
   int consumers = 0;    // number of inputs of later nodes that read it
   bool frozen = false;  // its parameters are not trained
   int owner = -1;       // the node whose parameters it uses; -1: it has its own
-  int device = -1;      // device of the innermost `on`; -1: none
+  int device = -1;      // device of the innermost `on_device`; -1: none
   shape out{};          // shape of one sample
 
   constexpr bool is_input() const { return arity == 0; }
@@ -43,6 +44,7 @@ struct tape_failure {
   bool misused_option = false;
   shape other{};  // a join: the shape that differs from the received one; others: the shape that the operation takes, if given
 };
+}  // namespace core
 
 namespace detail {
 template <int N>
@@ -100,7 +102,7 @@ constexpr tape_ends ends_of(const tape<N>& t) {
 }
 }  // namespace detail
 
-static_assert(max_inputs == 8, "the next reason has this number");
+static_assert(core::max_inputs == 8, "the next reason has this number");
 namespace reasons {
 inline constexpr reason a_join_takes_at_most_8_branches{"a join takes at most 8 branches: nest joins"};
 inline constexpr reason embedding_takes_the_row_indices_of_the_batch{
@@ -188,12 +190,14 @@ struct recorder {
 
 }  // namespace detail
 
+namespace core {
 /// The type of a node: its operation, and the layer that the user wrote for it.
 template <class Operation, class Layer>
 struct node_type {
   using operation = Operation;
   using layer = Layer;
 };
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason items_of_a_network_are_layers{
@@ -205,8 +209,8 @@ inline constexpr reason input_stands_first_and_once{"input stands first, and onl
 inline constexpr reason an_inner_network_receives_the_shape_of_its_input{
     "a network among the layers of another one receives the shape of its input: without input it takes any shape"};
 
-inline constexpr reason on_takes_a_device_numbered_from_0_such_as_device_0_and_layers{
-    "on takes a device, numbered from 0, and layers: on<device<0>, dense<64, relu>>"};
+inline constexpr reason on_device_takes_the_number_of_a_device_from_0_and_layers{
+    "on_device takes the number of a device, from 0, and layers: on_device<0, dense<64, relu>>"};
 }  // namespace reasons
 
 template <class... Items>
@@ -215,8 +219,8 @@ struct sequential;
 namespace detail {
 template <class Item>
 inline constexpr bool is_on = false;
-template <class Device, class... Items>
-inline constexpr bool is_on<on<Device, Items...>> = true;
+template <int Index, class... Items>
+inline constexpr bool is_on<on_device<Index, Items...>> = true;
 
 /// The reason why an item is not a layer.
 template <class Item>
@@ -230,7 +234,7 @@ constexpr const reason& why_no_layer() {
   else if constexpr (requires(shape in) { Item::output_shape(in); })
     return reasons::operations_have_a_name;
   else if constexpr (is_on<Item>)
-    return reasons::on_takes_a_device_numbered_from_0_such_as_device_0_and_layers;
+    return reasons::on_device_takes_the_number_of_a_device_from_0_and_layers;
   else
     return reasons::items_of_a_network_are_layers;
 }
@@ -318,7 +322,7 @@ struct structure<frozen<Items...>> {
 
 template <int Index, class... Items>
   requires(Index >= 0)
-struct structure<on<device<Index>, Items...>> {
+struct structure<on_device<Index, Items...>> {
   using types = join_t<typename structure<Items>::types...>;
 
   static constexpr int record(recorder& r, int in) {
@@ -397,6 +401,7 @@ constexpr auto record() {
 
 }  // namespace detail
 
+namespace core {
 /// A list of node_type, in the order of the tape.
 template <class Items>
 using node_types_of = typename detail::structure<Items>::types;
@@ -404,5 +409,6 @@ using node_types_of = typename detail::structure<Items>::types;
 /// The tape of branch<items...>.
 template <class Items>
 inline constexpr auto tape_of = detail::record<Items>();
+}  // namespace core
 
 }  // namespace strata

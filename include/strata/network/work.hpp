@@ -22,6 +22,7 @@ constexpr long count_multiply_adds(const tape<N>& t, const parameter_layout<Coun
 }
 }  // namespace detail
 
+namespace core {
 /// Multiply-adds of dense layers and convolutions for the forward pass of one sample. Training takes about three times as many.
 template <network Network>
 inline constexpr long multiply_adds_of =
@@ -30,5 +31,6 @@ inline constexpr long multiply_adds_of =
 /// Whether a sample uses each weight many times, as in convolutions, rather than once, as in dense layers.
 template <network Network>
 inline constexpr bool reuses_weights = multiply_adds_of<Network> > 4 * layout_of<typename Network::items>.trainable;
+}  // namespace core
 
 }  // namespace strata

@@ -9,6 +9,7 @@
 
 namespace strata {
 
+namespace core {
 /// v = rho * v + (1 - rho) * g^2;  d = g * sqrt(u + epsilon) / sqrt(v + epsilon);  u = rho * u + (1 - rho) * d^2;  w -= rate * d
 template <class T>
 struct adadelta_rule {
@@ -24,6 +25,7 @@ struct adadelta_rule {
     w -= detail::product(d, rate);
   }
 };
+}  // namespace core
 
 /// Adadelta: adadelta{.learning_rate = 1} is that of the paper.  https://keras.io/api/optimizers/adadelta
 struct adadelta {
@@ -36,8 +38,8 @@ struct adadelta {
   /// Slots: the mean squares of gradients and of steps.
   static constexpr int slots() { return 2; }
   /// The settings that not every optimizer has: processes that train together compare them.
-  std::array<optimizer_setting, 2> settings() const { return {{{"rho", rho}, {"epsilon", epsilon}}}; }
-  /// Throws strata::error.
+  std::array<core::optimizer_setting, 2> settings() const { return {{{"rho", rho}, {"epsilon", epsilon}}}; }
+  /// Throws strata_error.
   void validate() const {
     detail::check_common(*this);
     detail::check_below_1(name, "rho", rho);
@@ -46,7 +48,7 @@ struct adadelta {
 
   template <class T, class F>
   void with_rule(long, double rate, F&& f) const {
-    f(adadelta_rule<T>{T(rate), T(rho), T(1 - rho), T(epsilon)});
+    f(core::adadelta_rule<T>{T(rate), T(rho), T(1 - rho), T(epsilon)});
   }
 };
 

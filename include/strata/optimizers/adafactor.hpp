@@ -13,6 +13,7 @@
 
 namespace strata {
 
+namespace core {
 /// r += (mean of g^2 + epsilon_1 over each row - r) * (1 - beta_2);  c likewise over each column;  v = r * c / mean of r
 /// d = g / sqrt(v);  w -= rate * max(epsilon_2, rms(w)) / max(1, rms(d) / clip_threshold) * d
 /// where rms is the root of the mean square over the whole parameter.
@@ -48,6 +49,7 @@ struct adafactor_rule {
     w -= detail::product(direction, scale);
   }
 };
+}  // namespace core
 
 /// Steps relative to the size of the weights, with second moments of rows and columns only. Its memory has room for one element
 /// per weight, half of Adam's. The rate of step t is learning_rate, but at most 1 / sqrt(t); in Keras this holds with either
@@ -63,14 +65,14 @@ struct adafactor {
   /// One slot for the moments.
   static constexpr int slots() { return 1; }
   static constexpr bool needs_norms() { return true; }
-  static constexpr optimizer_traits traits{.needs_whole_matrices = true};
+  static constexpr core::optimizer_traits traits{.needs_whole_matrices = true};
 
   /// The settings that not every optimizer has: processes that train together compare them.
-  std::array<optimizer_setting, 4> settings() const {
+  std::array<core::optimizer_setting, 4> settings() const {
     return {
         {{"beta_2_decay", beta_2_decay}, {"epsilon_1", epsilon_1}, {"epsilon_2", epsilon_2}, {"clip_threshold", clip_threshold}}};
   }
-  /// Throws strata::error.
+  /// Throws strata_error.
   void validate() const {
     detail::check_common(*this);
     if (!(beta_2_decay < 0 && beta_2_decay >= -10))
@@ -84,7 +86,8 @@ struct adafactor {
   template <class T, class F>
   void with_rule(long step, double rate, F&& f) const {
     const double t = static_cast<double>(step + 1);
-    f(adafactor_rule<T>{std::min(rate, 1 / std::sqrt(t)), T(std::pow(t, beta_2_decay)), T(epsilon_1), epsilon_2, clip_threshold});
+    f(core::adafactor_rule<T>{std::min(rate, 1 / std::sqrt(t)), T(std::pow(t, beta_2_decay)), T(epsilon_1), epsilon_2,
+                              clip_threshold});
   }
 };
 

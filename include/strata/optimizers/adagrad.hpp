@@ -9,6 +9,7 @@
 
 namespace strata {
 
+namespace core {
 /// n += g^2;  w -= rate * g / sqrt(n + offset)
 /// Slots start at zero: offset is the initial value of the sum, and epsilon.
 template <class T>
@@ -23,6 +24,7 @@ struct adagrad_rule {
     w -= g * rate / detail::square_root(n + offset);
   }
 };
+}  // namespace core
 
 /// Small steps for parameters with frequent gradients: adagrad{.learning_rate = 0.01}.  https://keras.io/api/optimizers/adagrad
 struct adagrad {
@@ -35,10 +37,10 @@ struct adagrad {
   /// One slot: the sum of squared gradients, without its initial value.
   static constexpr int slots() { return 1; }
   /// The settings that not every optimizer has: processes that train together compare them.
-  std::array<optimizer_setting, 2> settings() const {
+  std::array<core::optimizer_setting, 2> settings() const {
     return {{{"initial_accumulator_value", initial_accumulator_value}, {"epsilon", epsilon}}};
   }
-  /// Throws strata::error.
+  /// Throws strata_error.
   void validate() const {
     detail::check_common(*this);
     detail::check_at_least_0(name, "initial_accumulator_value", initial_accumulator_value);
@@ -47,7 +49,7 @@ struct adagrad {
 
   template <class T, class F>
   void with_rule(long, double rate, F&& f) const {
-    f(adagrad_rule<T>{T(rate), T(initial_accumulator_value + epsilon)});
+    f(core::adagrad_rule<T>{T(rate), T(initial_accumulator_value + epsilon)});
   }
 };
 

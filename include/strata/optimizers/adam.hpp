@@ -10,6 +10,7 @@
 
 namespace strata {
 
+namespace core {
 /// m += (g - m) * (1 - beta_1);  v += (g^2 - v) * (1 - beta_2);  w -= alpha * m / (sqrt(v) + epsilon)
 /// alpha is the learning rate times the correction for moments that start at zero.
 template <class T>
@@ -41,6 +42,7 @@ struct adam_amsgrad_rule {
     w -= m * alpha / (detail::square_root(largest) + epsilon);
   }
 };
+}  // namespace core
 
 namespace detail {
 template <class Adam>
@@ -80,8 +82,8 @@ struct adam {
   /// Slots: m, v and, with amsgrad, the largest v.
   int slots() const { return amsgrad ? 3 : 2; }
   /// The settings that not every optimizer has: processes that train together compare them.
-  std::array<optimizer_setting, 4> settings() const { return detail::settings_of_adam(*this); }
-  /// Throws strata::error.
+  std::array<core::optimizer_setting, 4> settings() const { return detail::settings_of_adam(*this); }
+  /// Throws strata_error.
   void validate() const { detail::validate_adam(*this); }
 
   template <class T, class F>
@@ -103,8 +105,8 @@ struct adamw {
 
   int slots() const { return amsgrad ? 3 : 2; }
   /// The settings that not every optimizer has: processes that train together compare them.
-  std::array<optimizer_setting, 4> settings() const { return detail::settings_of_adam(*this); }
-  /// Throws strata::error.
+  std::array<core::optimizer_setting, 4> settings() const { return detail::settings_of_adam(*this); }
+  /// Throws strata_error.
   void validate() const { detail::validate_adam(*this); }
 
   template <class T, class F>

@@ -10,6 +10,7 @@
 
 namespace strata {
 
+namespace core {
 /// m += (g - m) * (1 - beta_1);  u = max(beta_2 * u, |g|);  w -= alpha * m / (u + epsilon)
 /// alpha is the learning rate divided by 1 - beta_1^t.
 template <class T>
@@ -25,6 +26,7 @@ struct adamax_rule {
     w -= m * alpha / (u + epsilon);
   }
 };
+}  // namespace core
 
 /// Adam whose steps depend on the largest recent gradient: adamax{.learning_rate = 2e-3}. https://keras.io/api/optimizers/adamax
 struct adamax {
@@ -37,14 +39,16 @@ struct adamax {
   /// Slots: m and u.
   static constexpr int slots() { return 2; }
   /// The settings that not every optimizer has: processes that train together compare them.
-  std::array<optimizer_setting, 3> settings() const { return {{{"beta_1", beta_1}, {"beta_2", beta_2}, {"epsilon", epsilon}}}; }
-  /// Throws strata::error.
+  std::array<core::optimizer_setting, 3> settings() const {
+    return {{{"beta_1", beta_1}, {"beta_2", beta_2}, {"epsilon", epsilon}}};
+  }
+  /// Throws strata_error.
   void validate() const { detail::validate_adam(*this); }
 
   template <class T, class F>
   void with_rule(long step, double rate, F&& f) const {
     const double alpha = rate / (1 - std::pow(beta_1, double(step + 1)));
-    f(adamax_rule<T>{T(alpha), T(1 - beta_1), T(beta_2), T(epsilon)});
+    f(core::adamax_rule<T>{T(alpha), T(1 - beta_1), T(beta_2), T(epsilon)});
   }
 };
 

@@ -4,7 +4,7 @@
 #include <strata/optimizers/elementwise.hpp>
 #include <strata/optimizers/gradient.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// Clamps each element to [-limit, limit].
 template <class V, class T>
@@ -30,4 +30,4 @@ constexpr double clipnorm_factor(T sum_of_squares, double limit) {
   return (norm <= limit ? 1 : limit / norm) + (norm - norm);
 }
 
-}  // namespace strata
+}  // namespace strata::core

@@ -11,6 +11,7 @@
 
 namespace strata {
 
+namespace core {
 /// Applies the rule of another optimizer, then  average += (w - average) * pace, in a slot after those of the rule. The first
 /// step copies the weights: its pace is 1.
 template <class Rule, class T>
@@ -76,6 +77,7 @@ struct ema_rule {
     average += detail::product(w - average, pace);
   }
 };
+}  // namespace core
 
 namespace detail {
 /// "ema_adam": distinguishes it from adam in snapshots and messages between processes.
@@ -99,11 +101,11 @@ constexpr std::size_t count_settings() {
 /// weights beside them, momentum * average + (1 - momentum) * weights after each step. The average often predicts better than the
 /// last weights: take_averages(model) copies it to the weights, and the callback average_weights does so at the end of fit.
 /// In Keras: use_ema and ema_momentum.  https://keras.io/api/optimizers
-template <optimizer Optimizer>
+template <core::optimizer Optimizer>
 struct ema {
   static constexpr const char* name = detail::name_of_ema<Optimizer>.data();
-  static constexpr optimizer_traits traits{.needs_whole_matrices = traits_of_optimizer<Optimizer>.needs_whole_matrices,
-                                           .averages_weights = true};
+  static constexpr core::optimizer_traits traits{
+      .needs_whole_matrices = core::traits_of_optimizer<Optimizer>.needs_whole_matrices, .averages_weights = true};
 
   Optimizer of;
   double momentum;
@@ -122,20 +124,20 @@ struct ema {
   /// The slots of the optimizer, and one for the average.
   int slots() const { return of.slots() + 1; }
   bool needs_norms() const
-    requires norm_optimizer<Optimizer>
+    requires core::norm_optimizer<Optimizer>
   {
     return of.needs_norms();
   }
   /// The settings of the optimizer, and the momentum: processes that train together compare them.
-  std::array<optimizer_setting, detail::count_settings<Optimizer>() + 1> settings() const {
-    std::array<optimizer_setting, detail::count_settings<Optimizer>() + 1> all{};
+  std::array<core::optimizer_setting, detail::count_settings<Optimizer>() + 1> settings() const {
+    std::array<core::optimizer_setting, detail::count_settings<Optimizer>() + 1> all{};
     std::size_t n = 0;
     if constexpr (detail::count_settings<Optimizer>() > 0)
-      for (const optimizer_setting& s : of.settings()) all[n++] = s;
+      for (const core::optimizer_setting& s : of.settings()) all[n++] = s;
     all[n] = {"ema_momentum", momentum};
     return all;
   }
-  /// Throws strata::error.
+  /// Throws strata_error.
   void validate() const {
     of.validate();
     if (!(momentum >= 0 && momentum < 1)) detail::refuse(name, "momentum", momentum, "at least 0 and below 1");
@@ -144,7 +146,7 @@ struct ema {
   template <class T, class F>
   void with_rule(long step, double rate, F&& f) const {
     of.template with_rule<T>(
-        step, rate, [&]<class Rule>(const Rule& rule) { f(ema_rule<Rule, T>{rule, step == 0 ? T(1) : T(1 - momentum)}); });
+        step, rate, [&]<class Rule>(const Rule& rule) { f(core::ema_rule<Rule, T>{rule, step == 0 ? T(1) : T(1 - momentum)}); });
   }
 };
 

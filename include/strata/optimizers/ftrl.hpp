@@ -30,6 +30,7 @@ struct ftrl_constants {
 };
 }  // namespace detail
 
+namespace core {
 /// s = (n + g^2)^p - n^p;  n += g^2;  z += g + 2 * l2_shrinkage * w - s / rate * w
 /// w = (clamp(z, -l1, l1) - z) / (n^p / rate + 2 * l2 + beta / rate)
 /// for p = 1/2, where n starts at initial_accumulator_value and p is -learning_rate_power.
@@ -56,6 +57,7 @@ struct ftrl_power_rule : detail::ftrl_constants<T> {
     });
   }
 };
+}  // namespace core
 
 /// For wide and sparse models: ftrl{.learning_rate = 0.1, .l1_regularization_strength = 0.01}. A step with a learning rate of 0
 /// changes nothing.  https://keras.io/api/optimizers/ftrl
@@ -70,7 +72,7 @@ struct ftrl {
   /// Slots: the sum of squared gradients, without its initial value, and z.
   static constexpr int slots() { return 2; }
   /// The settings that not every optimizer has: processes that train together compare them.
-  std::array<optimizer_setting, 6> settings() const {
+  std::array<core::optimizer_setting, 6> settings() const {
     return {{{"learning_rate_power", learning_rate_power},
              {"initial_accumulator_value", initial_accumulator_value},
              {"l1_regularization_strength", l1_regularization_strength},
@@ -78,7 +80,7 @@ struct ftrl {
              {"l2_shrinkage_regularization_strength", l2_shrinkage_regularization_strength},
              {"beta", beta}}};
   }
-  /// Throws strata::error.
+  /// Throws strata_error.
   void validate() const {
     detail::check_common(*this);
     detail::check_finite(name, "learning_rate_power", learning_rate_power);
@@ -95,9 +97,9 @@ struct ftrl {
     const detail::ftrl_constants<T> c{T(rate), T(initial_accumulator_value), T(l1_regularization_strength),
                                       T(2 * l2 + (beta > 0 ? beta / rate : 0)), T(2 * shrinkage)};
     if (learning_rate_power == -0.5)
-      f(ftrl_rule<T>{c});
+      f(core::ftrl_rule<T>{c});
     else
-      f(ftrl_power_rule<T>{c, T(-learning_rate_power)});
+      f(core::ftrl_power_rule<T>{c, T(-learning_rate_power)});
   }
 };
 

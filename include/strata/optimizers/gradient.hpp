@@ -6,6 +6,7 @@
 
 namespace strata {
 
+namespace core {
 /// An element of a sum over some samples: not yet a mean, and not yet of all processes. V: a scalar or a vector.
 template <class V>
 struct local_gradient {
@@ -16,6 +17,7 @@ template <class V>
 class reduced_gradient;
 template <class T>
 class sample_mean;
+}  // namespace core
 
 namespace detail {
 /// Changes a gradient between the reduction and the rule: clipping and penalties.
@@ -32,6 +34,7 @@ struct after_reduction {
 };
 }  // namespace detail
 
+namespace core {
 /// An element of the mean gradient over the global batch. Clipping and the rules of optimizers take only this type. Only a
 /// global_gradient makes one.
 template <class V>
@@ -110,12 +113,13 @@ class gradient_reduction {
 
 /// The reduction of a process that computes all leaves alone.
 struct whole_batch_reduction : gradient_reduction {
-  /// Throws strata::error if other processes have computed some of the leaves.
+  /// Throws strata_error if other processes have computed some of the leaves.
   template <class T, class Device>
   static constexpr global_gradient<T, Device> reduce(const leaf_gradients<T, Device>& leaves, long samples) {
     if (!leaves.is_whole_batch()) throw_error("the gradients of some leaves of the batch are missing");
     return reduced<Device>(leaves.arrays, leaves.count, samples);
   }
 };
+}  // namespace core
 
 }  // namespace strata

@@ -7,6 +7,7 @@
 
 namespace strata {
 
+namespace core {
 /// The modifications of the mean gradient of some elements before the rule, and of their weights.
 template <class T>
 struct gradient_modifiers {
@@ -18,6 +19,7 @@ struct gradient_modifiers {
   /// Whether the rule receives the mean gradient unchanged.
   constexpr bool keep_gradient() const { return l1 == 0 && l2 == 0 && clip_factor == 1 && clip_value == 0; }
 };
+}  // namespace core
 
 namespace detail {
 

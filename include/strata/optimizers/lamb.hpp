@@ -13,6 +13,7 @@
 
 namespace strata {
 
+namespace core {
 /// m += (g - m) * (1 - beta_1);  v += (g^2 - v) * (1 - beta_2)
 /// d = (m / (1 - beta_1^t)) / (sqrt(v / (1 - beta_2^t)) + epsilon);  w -= rate * ||w|| / ||d|| * d
 /// where the norms are of the whole parameter; their quotient, the trust ratio, is 1 if one of them is 0. Its product with the
@@ -42,6 +43,7 @@ struct lamb_rule {
     w -= detail::product(direction, scale);
   }
 };
+}  // namespace core
 
 /// Adam whose step in each parameter is as long as learning_rate times the norm of the parameter; for large batches.
 /// lamb{.learning_rate = 1e-3, .weight_decay = 0.01}.  https://keras.io/api/optimizers/lamb
@@ -57,8 +59,10 @@ struct lamb {
   static constexpr bool needs_norms() { return true; }
 
   /// The settings that not every optimizer has: processes that train together compare them.
-  std::array<optimizer_setting, 3> settings() const { return {{{"beta_1", beta_1}, {"beta_2", beta_2}, {"epsilon", epsilon}}}; }
-  /// Throws strata::error.
+  std::array<core::optimizer_setting, 3> settings() const {
+    return {{{"beta_1", beta_1}, {"beta_2", beta_2}, {"epsilon", epsilon}}};
+  }
+  /// Throws strata_error.
   void validate() const {
     detail::check_common(*this);
     detail::check_below_1(name, "beta_1", beta_1);
@@ -70,8 +74,8 @@ struct lamb {
   template <class T, class F>
   void with_rule(long step, double rate, F&& f) const {
     const double t = static_cast<double>(step + 1);
-    f(lamb_rule<T>{rate, T(1 - beta_1), T(1 - beta_2), T(1 / (1 - std::pow(beta_1, t))), T(1 / (1 - std::pow(beta_2, t))),
-                   T(epsilon)});
+    f(core::lamb_rule<T>{rate, T(1 - beta_1), T(1 - beta_2), T(1 / (1 - std::pow(beta_1, t))), T(1 / (1 - std::pow(beta_2, t))),
+                         T(epsilon)});
   }
 };
 

@@ -15,8 +15,8 @@ class learning_rate_schedule {
 
  public:
   learning_rate_schedule(double constant) : at_([constant](long) { return constant; }), is_number_(true) {}
-  /// Calls schedule.validate(), if there is one; it throws strata::error for wrong settings. A schedule with a `name` has a rate
-  /// for every step: processes that train together compare some of its rates.
+  /// Calls schedule.validate(), if there is one; it throws strata_error for wrong settings. A schedule with a `name` has
+  /// a rate for every step: processes that train together compare some of its rates.
   template <class Schedule>
     requires(!std::same_as<std::remove_cvref_t<Schedule>, learning_rate_schedule>) &&
             std::is_invocable_r_v<double, const Schedule&, long>

@@ -9,6 +9,7 @@
 
 namespace strata {
 
+namespace core {
 /// w -= rate * sign(beta_1 * m + (1 - beta_1) * g);  m = beta_2 * m + (1 - beta_2) * g
 template <class T>
 struct lion_rule {
@@ -23,6 +24,7 @@ struct lion_rule {
     m = detail::product(m, beta_2) + detail::product(g, one_minus_beta_2);
   }
 };
+}  // namespace core
 
 /// Lion: lion{.learning_rate = 1e-4, .weight_decay = 0.1}. Use a learning rate 3 to 10 times smaller than for adam.
 /// https://keras.io/api/optimizers/lion
@@ -36,8 +38,8 @@ struct lion {
   /// One slot: the momentum.
   static constexpr int slots() { return 1; }
   /// The settings that not every optimizer has: processes that train together compare them.
-  std::array<optimizer_setting, 2> settings() const { return {{{"beta_1", beta_1}, {"beta_2", beta_2}}}; }
-  /// Throws strata::error.
+  std::array<core::optimizer_setting, 2> settings() const { return {{{"beta_1", beta_1}, {"beta_2", beta_2}}}; }
+  /// Throws strata_error.
   void validate() const {
     detail::check_common(*this);
     if (!(beta_1 > 0 && beta_1 <= 1)) detail::refuse(name, "beta_1", beta_1, "greater than 0 and at most 1");
@@ -46,7 +48,7 @@ struct lion {
 
   template <class T, class F>
   void with_rule(long, double rate, F&& f) const {
-    f(lion_rule<T>{T(rate), T(beta_1), T(1 - beta_1), T(beta_2), T(1 - beta_2)});
+    f(core::lion_rule<T>{T(rate), T(beta_1), T(1 - beta_1), T(beta_2), T(1 - beta_2)});
   }
 };
 

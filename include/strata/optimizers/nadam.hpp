@@ -11,6 +11,7 @@
 
 namespace strata {
 
+namespace core {
 /// m += (g - m) * (1 - beta_1);  v += (g^2 - v) * (1 - beta_2)
 /// w -= (of_m * m + of_g * g) / (sqrt(v / (1 - beta_2^t)) + epsilon), where of_m and of_g include the learning rate.
 template <class T>
@@ -27,6 +28,7 @@ struct nadam_rule {
     w -= direction / (detail::square_root(detail::product(v, correction)) + epsilon);
   }
 };
+}  // namespace core
 
 /// Adam that looks ahead: nadam{.learning_rate = 3e-4}. beta_1 of step t is beta_1 * (1 - 0.96^t / 2).
 /// https://keras.io/api/optimizers/nadam
@@ -40,8 +42,10 @@ struct nadam {
   /// Slots: m and v.
   static constexpr int slots() { return 2; }
   /// The settings that not every optimizer has: processes that train together compare them.
-  std::array<optimizer_setting, 3> settings() const { return {{{"beta_1", beta_1}, {"beta_2", beta_2}, {"epsilon", epsilon}}}; }
-  /// Throws strata::error.
+  std::array<core::optimizer_setting, 3> settings() const {
+    return {{{"beta_1", beta_1}, {"beta_2", beta_2}, {"epsilon", epsilon}}};
+  }
+  /// Throws strata_error.
   void validate() const { detail::validate_adam(*this); }
 
   /// Corrections are computed in double, because 1 - 0.999f is wrong by 1e-5.
@@ -50,8 +54,8 @@ struct nadam {
     const double t = static_cast<double>(step + 1);
     const double now = beta_1 * (1 - std::pow(0.96, t) / 2), next = beta_1 * (1 - std::pow(0.96, t + 1) / 2);
     const double product = product_until(step + 1);
-    f(nadam_rule<T>{T(rate * next / (1 - product * next)), T(rate * (1 - now) / (1 - product)), T(1 - beta_1), T(1 - beta_2),
-                    T(1 / (1 - std::pow(beta_2, t))), T(epsilon)});
+    f(core::nadam_rule<T>{T(rate * next / (1 - product * next)), T(rate * (1 - now) / (1 - product)), T(1 - beta_1),
+                          T(1 - beta_2), T(1 / (1 - std::pow(beta_2, t))), T(epsilon)});
   }
 
  private:

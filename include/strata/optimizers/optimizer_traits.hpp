@@ -1,7 +1,8 @@
 // What is known of an optimizer besides its rule.
 #pragma once
+#include <strata/base/namespaces.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// What differs from the defaults is named: `static constexpr optimizer_traits traits{.averages_weights = true};`
 struct optimizer_traits {
@@ -15,4 +16,4 @@ template <class O>
   requires requires { O::traits; }
 inline constexpr optimizer_traits traits_of_optimizer<O> = O::traits;
 
-}  // namespace strata
+}  // namespace strata::core

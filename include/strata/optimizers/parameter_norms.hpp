@@ -1,8 +1,10 @@
 // The norms of a whole parameter, for rules that need them.
 #pragma once
+#include <strata/base/namespaces.hpp>
 
 namespace strata {
 
+namespace core {
 /// Euclidean norms of one parameter, before the last pass of a parameterwise_rule or a factored_rule.
 template <class Number>
 struct norms_of_parameter {
@@ -11,6 +13,7 @@ struct norms_of_parameter {
   long elements = 1;
 };
 using parameter_norms = norms_of_parameter<double>;
+}  // namespace core
 
 namespace detail {
 /// The type in which a rule for T computes with norms: double, unless T records operations.

@@ -30,6 +30,7 @@ struct rmsprop_constants {
 };
 }  // namespace detail
 
+namespace core {
 /// v = rho * v + (1 - rho) * g^2;  w -= rate * g / sqrt(v + epsilon)
 template <class T>
 struct rmsprop_rule : detail::rmsprop_constants<T> {
@@ -75,6 +76,7 @@ struct rmsprop_centered_momentum_rule : detail::rmsprop_constants<T> {
     w -= m;
   }
 };
+}  // namespace core
 
 /// RMSprop: rmsprop{.learning_rate = 1e-3, .rho = 0.9}. epsilon is added inside the root. https://keras.io/api/optimizers/rmsprop
 struct rmsprop {
@@ -89,10 +91,10 @@ struct rmsprop {
   int slots() const { return 1 + (momentum > 0 ? 1 : 0) + (centered ? 1 : 0); }
 
   /// The settings that not every optimizer has: processes that train together compare them.
-  std::array<optimizer_setting, 4> settings() const {
+  std::array<core::optimizer_setting, 4> settings() const {
     return {{{"rho", rho}, {"momentum", momentum}, {"epsilon", epsilon}, {"centered", double(centered)}}};
   }
-  /// Throws strata::error.
+  /// Throws strata_error.
   void validate() const {
     detail::check_common(*this);
     detail::check_below_1(name, "rho", rho);
@@ -104,13 +106,13 @@ struct rmsprop {
   void with_rule(long, double rate, F&& f) const {
     const detail::rmsprop_constants<T> c{T(rate), T(rho), T(1 - rho), T(momentum), T(epsilon)};
     if (centered && momentum > 0)
-      f(rmsprop_centered_momentum_rule<T>{c});
+      f(core::rmsprop_centered_momentum_rule<T>{c});
     else if (centered)
-      f(rmsprop_centered_rule<T>{c});
+      f(core::rmsprop_centered_rule<T>{c});
     else if (momentum > 0)
-      f(rmsprop_momentum_rule<T>{c});
+      f(core::rmsprop_momentum_rule<T>{c});
     else
-      f(rmsprop_rule<T>{c});
+      f(core::rmsprop_rule<T>{c});
   }
 };
 

@@ -23,7 +23,7 @@ struct exponential_decay {
     const double periods = double(step) / double(decay_steps);
     return initial_learning_rate * std::pow(decay_rate, staircase ? std::floor(periods) : periods);
   }
-  /// Throws strata::error for wrong settings. A learning_rate_schedule calls it for every schedule.
+  /// Throws strata_error for wrong settings. A learning_rate_schedule calls it for every schedule.
   void validate() const {
     detail::check_at_least_0(name, "initial_learning_rate", initial_learning_rate);
     detail::check_positive(name, "decay_steps", double(decay_steps));

@@ -1,11 +1,12 @@
 // A setting of an optimizer, with its name.
 #pragma once
+#include <strata/base/namespaces.hpp>
 
-namespace strata {
+namespace strata::core {
 
 struct optimizer_setting {
   const char* name;
   double value;
 };
 
-}  // namespace strata
+}  // namespace strata::core

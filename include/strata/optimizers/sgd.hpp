@@ -9,6 +9,7 @@
 
 namespace strata {
 
+namespace core {
 /// w -= rate * g
 template <class T>
 struct sgd_rule {
@@ -46,6 +47,7 @@ struct sgd_nesterov_rule {
     w += detail::product(velocity, momentum) - detail::product(gradient.value(), rate);
   }
 };
+}  // namespace core
 
 /// Gradient descent: sgd{.learning_rate = 0.1, .momentum = 0.9}.  https://keras.io/api/optimizers/sgd
 struct sgd {
@@ -59,8 +61,8 @@ struct sgd {
   int slots() const { return momentum != 0 ? 1 : 0; }
 
   /// The settings that not every optimizer has: processes that train together compare them.
-  std::array<optimizer_setting, 2> settings() const { return {{{"momentum", momentum}, {"nesterov", double(nesterov)}}}; }
-  /// Throws strata::error.
+  std::array<core::optimizer_setting, 2> settings() const { return {{{"momentum", momentum}, {"nesterov", double(nesterov)}}}; }
+  /// Throws strata_error.
   void validate() const {
     detail::check_common(*this);
     if (!(momentum >= 0 && momentum <= 1)) detail::refuse(name, "momentum", momentum, "at least 0 and at most 1");
@@ -69,11 +71,11 @@ struct sgd {
   template <class T, class F>
   void with_rule(long, double rate, F&& f) const {
     if (momentum == 0)
-      f(sgd_rule<T>{T(rate)});
+      f(core::sgd_rule<T>{T(rate)});
     else if (nesterov)
-      f(sgd_nesterov_rule<T>{T(rate), T(momentum)});
+      f(core::sgd_nesterov_rule<T>{T(rate), T(momentum)});
     else
-      f(sgd_momentum_rule<T>{T(rate), T(momentum)});
+      f(core::sgd_momentum_rule<T>{T(rate), T(momentum)});
   }
 };
 

@@ -9,7 +9,7 @@
 
 namespace strata::detail {
 
-/// Throws strata::error: "adam: beta_1 = 1 must be at least 0 and below 1".
+/// Throws strata_error: "adam: beta_1 = 1 must be at least 0 and below 1".
 [[noreturn]] void refuse(const char* who, const char* what, double value, const std::string& must);
 
 /// The comparisons of these checks are false for nan, so that nan is refused. Values must be in the range of float, for every

@@ -8,7 +8,7 @@
 #include <strata/program/pass.hpp>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// Only for programs without whole-batch operations.
 template <class Program, class Backend>
@@ -89,4 +89,4 @@ class batch_gradient {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

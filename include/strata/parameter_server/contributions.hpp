@@ -15,6 +15,7 @@
 
 namespace strata {
 
+namespace core {
 /// A push names a gradient: (worker, incarnation, step) is applied once to a shard, however often it arrives.
 struct push_request {
   int worker = 0;
@@ -26,6 +27,7 @@ struct push_request {
   std::vector<std::uint32_t> rows{};  // of tables, that the gradient has; in ascending order, each once
   std::vector<double> metric_sums{};  // of the worker's leaves; with the first shard of a synchronous step
 };
+}  // namespace core
 
 namespace detail {
 

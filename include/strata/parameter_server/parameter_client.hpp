@@ -41,9 +41,10 @@ struct parameter_client_options {
   std::chrono::milliseconds start_timeout = std::chrono::minutes(5);
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   std::chrono::milliseconds retry_for = std::chrono::seconds(3);
-  std::vector<row_table> tables{};  // as in parameter_store_options
+  std::vector<core::row_table> tables{};  // as in parameter_store_options
 };
 
+namespace core {
 /// Pushes and pulls all shards at the same time, one message per shard. A call whose server is unavailable is repeated for
 /// `retry_for`; then communication_error has the name of the server. It also has a server's reports about other workers.
 template <class T>
@@ -76,7 +77,8 @@ class parameter_client {
   double calling_ = 0, waiting_ = 0;
 
  public:
-  /// Joins all servers. Throws communication_error if one does not answer in time, strata::error if it serves another training.
+  /// Joins all servers. Throws communication_error if one does not answer in time, strata_error if it serves another
+  /// training.
   parameter_client(const std::vector<endpoint>& servers, std::vector<parameter_shard> shards, parameter_client_options options)
       : shards_(std::move(shards)), options_(std::move(options)), contents_(contents_of(shards_, options_.tables)) {
     self_ = {
@@ -111,7 +113,7 @@ class parameter_client {
         [](std::size_t, const detail::weights_answer&, wire::envelope&) {});
   }
 
-  /// Throws strata::error if the training is synchronous and a shard is not at `step`: the gradients would be ignored.
+  /// Throws strata_error if the training is synchronous and a shard is not at `step`: the gradients would be ignored.
   long pull(T* weights, std::int64_t step) {
     std::vector<std::int64_t> versions(shards_.size());
     const auto message = [&](std::size_t k) {
@@ -357,5 +359,6 @@ class parameter_client {
     }
   }
 };
+}  // namespace core
 
 }  // namespace strata

@@ -19,9 +19,11 @@
 
 namespace strata {
 
+namespace core {
 // The parts of the compile error for a network that parameter servers cannot train. Never defined.
 template <class Where, class Layer, class Why>
 struct not_for_parameter_servers;
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason no_worker_sees_the_whole_batch_use_mirrored_or_multi_worker_mirrored{
@@ -48,6 +50,7 @@ struct parameter_server_verdict<Items, -1> {
 };
 }  // namespace detail
 
+namespace core {
 /// The partial gradients of one step, for the connection to the servers.
 template <class T>
 struct pushed_gradient {
@@ -66,7 +69,7 @@ struct pushed_gradient {
 ///   `communicating()`, `waiting()`  seconds so far, in handing messages over and in waiting for answers
 ///   `assign(weights, initial)`  weights for all shards
 ///   `pull(weights, step)`       waits for the first weights; returns how many updates the servers have made. In a synchronous
-///                               training it throws strata::error if a shard is not at `step`, that of this worker
+///                               training it throws strata_error if a shard is not at `step`, that of this worker
 ///   `pull_rows(rows, weights)`  rows of all tables, in ascending order, each once; not before the first pull
 ///   `push(gradient, weights)`   returns when this worker may go on, as pull does, but without tables; gradient.metric_sums
 ///                               become those of all leaves
@@ -131,7 +134,7 @@ class parameter_executor : detail::compiled<Program, Backend>,
   using backend = Backend;
   static constexpr executor_traits traits{.shares_data = true};
 
-  /// Throws strata::error for global_clipnorm: no server has the whole gradient.
+  /// Throws strata_error for global_clipnorm: no server has the whole gradient.
   parameter_executor(optimizer_type o, std::uint64_t seed, connection servers, typename computation::options options = {})
       : counted(std::move(o)),
         seed_{seed},
@@ -184,7 +187,8 @@ class parameter_executor : detail::compiled<Program, Backend>,
     return counted::learning_rate();
   }
   /// Sets the steps that this worker has made so far. A synchronous training that continues from snapshots of its servers begins
-  /// at their step. Throws strata::error if this worker has made more: servers identify its pushes by step and would drop them.
+  /// at their step. Throws strata_error if this worker has made more: servers identify its pushes by step and would drop
+  /// them.
   void set_step(long step) {
     if (step < steps_) throw_error({"set_step(", step, "): this worker has made ", steps_, " steps already"});
     counted::set_step(step);
@@ -327,5 +331,6 @@ class parameter_executor : detail::compiled<Program, Backend>,
     assigns_ = false;
   }
 };
+}  // namespace core
 
 }  // namespace strata

@@ -14,6 +14,7 @@
 
 namespace strata {
 
+namespace core {
 /// Elements [begin, end) of a shard.
 struct element_run {
   long begin = 0, end = 0;
@@ -26,6 +27,7 @@ inline long count_elements(std::span<const element_run> runs) {
   for (const element_run& r : runs) sum += r.size();
   return sum;
 }
+}  // namespace core
 
 namespace detail {
 /// Copies some runs of `from`, one after the other. Returns the end of the copy.
@@ -36,6 +38,7 @@ T* pack(const T* from, std::span<const element_run> runs, T* to) {
 }
 }  // namespace detail
 
+namespace core {
 /// The tables of a program of which only rows are sent. Tables with a regularizer are not among them, because each step needs all
 /// of their rows for the penalty.
 template <class Program>
@@ -54,6 +57,7 @@ struct travelling_tables {
     return some;
   }();
 };
+}  // namespace core
 
 namespace detail {
 /// Puts rows in ascending order, each once.
@@ -63,6 +67,7 @@ inline void keep_each_once(std::vector<std::uint32_t>& rows) {
 }
 }  // namespace detail
 
+namespace core {
 /// The elements of a shard in a message: first the rest, which belongs to no table, then the pieces of the rows in the message.
 /// Shards are cut without regard to rows, so a shard may begin and end within a row. A shard without tables consists of the rest
 /// only.
@@ -165,5 +170,6 @@ inline std::vector<shard_contents> contents_of(std::span<const parameter_shard> 
   for (const parameter_shard& place : shards) all.emplace_back(place, tables);
   return all;
 }
+}  // namespace core
 
 }  // namespace strata

@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// Serves one store until it is destroyed.
 template <class T, optimizer Optimizer>
@@ -35,7 +35,7 @@ class parameter_service {
   using store = parameter_store<T, Optimizer>;
 
   /// `program` describes what is trained; workers of another program are refused.
-  /// Throws strata::error if it cannot listen at `where`, or if the address is open to other machines without a proof.
+  /// Throws strata_error if it cannot listen at `where`, or if the address is open to other machines without a proof.
   parameter_service(const endpoint& where, std::string name, std::string run, std::string program, store& parameters,
                     const control_options& control = {}, std::uint64_t generation = 0)
       : service_(std::move(name), std::move(run), generation, std::move(program), parameters),
@@ -283,4 +283,4 @@ void serve_until_over(parameter_store<T, Optimizer>& parameters, const std::stri
   }
 }
 
-}  // namespace strata
+}  // namespace strata::core

@@ -10,6 +10,7 @@
 
 namespace strata {
 
+namespace core {
 /// The slice [begin, end) of the trained parameters, at multiples of slice_alignment, that one server keeps.
 struct parameter_shard {
   long begin = 0, end = 0;
@@ -22,6 +23,7 @@ struct parameter_shard {
 /// The largest shard of any partitioner, in bytes, because a shard is one message: a worker pushes one gradient of it for each of
 /// its subtrees of leaves. Only a parameter that must not be cut may be larger.
 inline constexpr long largest_shard_bytes = 1 << 20;
+}  // namespace core
 
 // The partitioners of tf.distribute.experimental.partitioners: the number of shards for a number of bytes. They divide all
 // parameters as one block, not each variable by itself, so small variables share a shard.
@@ -43,7 +45,7 @@ struct min_size_partitioner {
 
 /// As few shards as possible, each of at most max_shard_bytes.
 struct max_size_partitioner {
-  long max_shard_bytes = largest_shard_bytes;
+  long max_shard_bytes = core::largest_shard_bytes;
   int max_shards = 0;  // 0: no limit
   int operator()(long bytes) const {
     const long most = max_shards > 0 ? max_shards : INT_MAX, size = std::max(1L, max_shard_bytes);
@@ -55,7 +57,7 @@ struct max_size_partitioner {
 using partitioner = std::function<int(long bytes)>;
 
 namespace detail {
-/// The number of shards from a partitioner. Throws strata::error for no server, no parameter or no shard.
+/// The number of shards from a partitioner. Throws strata_error for no server, no parameter or no shard.
 inline int wanted_shards(long bytes, const partitioner& how, int servers) {
   if (servers < 1) throw_error("parameter_server: the cluster has no ps, so no process would keep the parameters");
   if (bytes < 1) throw_error("parameter_server: the network has no trained parameters, so the servers would keep nothing");
@@ -75,7 +77,7 @@ inline void assign_servers(std::vector<parameter_shard>& shards, int servers) {
 }
 
 /// Shards of equal size, rounded to slice_alignment, in the order of the arena; each goes to the server that has the fewest bytes
-/// so far. Throws strata::error for no server, no parameter or no shard.
+/// so far. Throws strata_error for no server, no parameter or no shard.
 inline std::vector<parameter_shard> partition(long size, long element_bytes, const partitioner& how, int servers) {
   const int wanted = wanted_shards(size * element_bytes, how, servers);
   const long units = (size + slice_alignment - 1) / slice_alignment;
@@ -90,6 +92,7 @@ inline std::vector<parameter_shard> partition(long size, long element_bytes, con
 }
 }  // namespace detail
 
+namespace core {
 /// Shards like those of detail::partition, but without a cut inside a parameter: for optimizers that take norms of whole
 /// parameters. A shard is larger than largest_shard_bytes only if it is one parameter that is.
 inline std::vector<parameter_shard> partition_between(std::span<const parameter_range> parameters, long element_bytes,
@@ -113,5 +116,6 @@ inline std::size_t bytes_of_largest(std::span<const parameter_shard> shards, std
   for (const parameter_shard& s : shards) most = std::max(most, std::size_t(s.size()) * element_bytes);
   return most;
 }
+}  // namespace core
 
 }  // namespace strata

@@ -48,7 +48,7 @@ class section_writer {
   }
   void commit() { file_.commit(); }
 };
-/// Throws strata::error naming the file if a section is damaged or missing.
+/// Throws strata_error naming the file if a section is damaged or missing.
 class section_reader {
   io::mapped_file file_;
   std::string name_;
@@ -78,6 +78,7 @@ class section_reader {
 };
 }  // namespace detail
 
+namespace core {
 /// The snapshots of one server. A default-constructed object does nothing.
 class parameter_snapshots {
   using clock = std::chrono::steady_clock;
@@ -93,8 +94,8 @@ class parameter_snapshots {
 
  public:
   parameter_snapshots() = default;
-  /// `program` describes what is trained; a snapshot of another program is refused. Throws strata::error if the folder cannot be
-  /// made.
+  /// `program` describes what is trained; a snapshot of another program is refused. Throws strata_error if the folder
+  /// cannot be made.
   parameter_snapshots(snapshot_options options, int server, std::string program)
       : options_(std::move(options)), program_(std::move(program)) {
     if (options_.folder.empty()) return;
@@ -105,7 +106,7 @@ class parameter_snapshots {
   }
 
   /// Until this object ends, another server with the same snapshots, in any process, is an error with the names of both. Throws
-  /// strata::error in the later one.
+  /// strata_error in the later one.
   void hold() {
     if (files_.newest().empty()) return;
     lock_ = std::make_unique<io::lock_file>();
@@ -113,7 +114,7 @@ class parameter_snapshots {
   }
 
   /// Restores the newest undamaged snapshot. Returns false if there is none. A line on std::clog names files that cannot be read.
-  /// Throws strata::error if the snapshot is of another training.
+  /// Throws strata_error if the snapshot is of another training.
   template <class Store>
   bool restore(Store& store) {
     if (files_.newest().empty()) return false;
@@ -185,10 +186,11 @@ class parameter_snapshots {
       std::string_view last;
       while (!check.is_at_end()) last = check();
       return last == end ? "" : detail::text_of({file.string(), " is damaged: the file ends too early"});
-    } catch (const error& e) {
+    } catch (const strata_error& e) {
       return e.what();
     }
   }
 };
+}  // namespace core
 
 }  // namespace strata

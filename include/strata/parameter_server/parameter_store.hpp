@@ -40,6 +40,7 @@ enum class refusal : std::uint8_t {
 };
 }  // namespace detail
 
+namespace core {
 /// The weights of a shard after `version` updates: all, or the requested runs, one after the other. They do not change while the
 /// answer lives.
 template <class T>
@@ -51,6 +52,7 @@ struct parameter_answer {
   long count = 0;
   std::vector<double> metric_sums{};  // of all leaves of a synchronous step; with the first shard
 };
+}  // namespace core
 
 struct parameter_store_options {
   staleness_policy staleness{};
@@ -60,9 +62,10 @@ struct parameter_store_options {
   std::chrono::milliseconds timeout = std::chrono::seconds(60);    // how long one waits for others
   std::chrono::milliseconds lost_after = std::chrono::seconds(4);  // how long a broken connection may take to come back
   std::uint64_t run = 0;                                           // a training that is over is over in its own run only
-  std::vector<row_table> tables{};                                 // tables of which only rows are sent
+  std::vector<core::row_table> tables{};                           // tables of which only rows are sent
 };
 
+namespace core {
 /// Thread-safe: each shard has a lock of its own. An answer may come later and from another thread; no lock is held then.
 /// Host: the host_arithmetic that updates parameters and adds gradients.
 template <class T, optimizer Optimizer, class Host = host_arithmetic<default_backend>>
@@ -80,7 +83,7 @@ class parameter_store {
       : rules_(std::move(rules)),
         options_(std::move(options)),
         waiting_rules_(options_.staleness, options_.workers, options_.timeout, options_.lost_after),
-        bytes_of_largest_(strata::bytes_of_largest(shards, sizeof(T))) {
+        bytes_of_largest_(strata::core::bytes_of_largest(shards, sizeof(T))) {
     for (const parameter_shard& place : shards) {
       shards_.push_back(nullptr);
       if (place.server == options_.server) shards_.back() = std::make_unique<shard>(place, trained, options_, rules_);
@@ -487,5 +490,6 @@ class parameter_store {
   clock::time_point restored_{};
   std::atomic<long> changes_ = 0;
 };
+}  // namespace core
 
 }  // namespace strata

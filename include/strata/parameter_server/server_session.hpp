@@ -38,7 +38,8 @@ class server_session {
   server_session(const server_session&) = delete;
   server_session& operator=(const server_session&) = delete;
 
-  /// Joins for the first time. Throws communication_error if the server does not answer in time, strata::error if it refuses.
+  /// Joins for the first time. Throws communication_error if the server does not answer in time, strata_error if it
+  /// refuses.
   void join(std::chrono::milliseconds timeout, const waiting_notice::listener& on_waiting = {}) {
     open(timeout, " does not answer within ", on_waiting);
     joins_ = 1;
@@ -55,7 +56,8 @@ class server_session {
     return joins_;
   }
   /// True if this worker has joined more than `before` times. Waits up to `patience` for that; if the connection is broken, as
-  /// long as a server may be unreachable. Throws communication_error if it stays broken, strata::error if the server refuses.
+  /// long as a server may be unreachable. Throws communication_error if it stays broken, strata_error if the server
+  /// refuses.
   bool has_joined_again(long before, std::chrono::milliseconds patience) {
     std::unique_lock lock(mutex_);
     news_.wait_for(lock, patience, [&] { return joins_ > before || away_; });

@@ -21,11 +21,14 @@ struct synchronous {};
 
 using staleness_policy = std::variant<asynchronous, bounded_staleness, synchronous>;
 
+namespace core {
 inline bool is_synchronous(const staleness_policy& p) { return std::holds_alternative<synchronous>(p); }
+}  // namespace core
+
 inline std::string to_string(const staleness_policy& p) {
   if (const auto* bounded = std::get_if<bounded_staleness>(&p))
     return detail::text_of({"bounded_staleness{", bounded->steps, '}'});
-  return is_synchronous(p) ? "synchronous" : "asynchronous";
+  return core::is_synchronous(p) ? "synchronous" : "asynchronous";
 }
 
 }  // namespace strata

@@ -199,6 +199,7 @@ template <class Program, class Backend, purpose Why>
 inline constexpr auto made_plan = plan_program<Program, Backend, Why>();
 }  // namespace detail
 
+namespace core {
 /// Whether an operation of the program differs between training and inference.
 template <class Program>
 inline constexpr bool infers_differently = [] {
@@ -212,6 +213,7 @@ inline constexpr bool infers_differently = [] {
 /// Whether inference has a plan of its own. Otherwise it has that of training, which halves the compile time.
 template <class Program, class Backend>
 inline constexpr bool has_two_plans = infers_differently<Program> || cuts_plans<Backend> || divides_parameters<Backend>;
+}  // namespace core
 
 namespace detail {
 /// The purpose whose plan is used for Why: Why itself, or training if one plan serves both.
@@ -219,6 +221,7 @@ template <class Program, class Backend, purpose Why>
 inline constexpr purpose purpose_of_plan = has_two_plans<Program, Backend> ? Why : purpose::training;
 }  // namespace detail
 
+namespace core {
 template <class Program, class Backend, purpose Why = purpose::training>
 inline constexpr const auto& plan_of = detail::made_plan<Program, Backend, detail::purpose_of_plan<Program, Backend, Why>>;
 
@@ -238,6 +241,7 @@ struct kernel_of_output {
 template <class Program, class Backend, class Kernel, int Output>
   requires requires { typename Backend::split; }
 struct kernel_of_output<Program, Backend, Kernel, Output> : kernel_of_output<Program, typename Backend::base, Kernel, Output> {};
+}  // namespace core
 
 namespace detail {
 template <class Program, class Backend, int G, purpose Why,
@@ -249,6 +253,7 @@ struct kernel_in_program<Program, Backend, G, Why, -1> {
 };
 }  // namespace detail
 
+namespace core {
 /// Whether a program trains. The optimizer of a predictor has `predicts_only`: nothing that only training needs is compiled.
 template <class Program>
 inline constexpr bool is_trained = !requires { requires Program::optimizer::predicts_only; };
@@ -262,6 +267,7 @@ inline constexpr auto code_table = []<int... G>(std::integer_sequence<int, G...>
       code_of < typename detail::kernel_in_program<Program, Backend, G, Why>::type, T, queue,
       Why == purpose::training && is_trained < Program >> ...};
 }(std::make_integer_sequence<int, plan_of<Program, Backend, Why>.group_count>{});
+}  // namespace core
 
 namespace detail {
 template <class Program, class Backend>
@@ -282,11 +288,13 @@ inline constexpr int first_half_kernel = []<int... G>(std::integer_sequence<int,
 }(std::make_integer_sequence<int, plan_of<Program, Backend>.group_count>{});
 }  // namespace detail
 
+namespace core {
 /// The first node without a kernel, or with one that lacks a function; -1: none.
 template <class Program, class Backend>
 inline constexpr int first_without_kernel =
     detail::first_missing_kernel<Program, Backend> >= 0 ? detail::first_missing_kernel<Program, Backend>
                                                         : detail::first_half_kernel<Program, Backend>;
+}  // namespace core
 
 namespace detail {
 /// no_complaint, or a further diagnostic of a backend about a program.

@@ -4,7 +4,7 @@
 #include <strata/optimizers/validation.hpp>
 #include <utility>
 
-namespace strata {
+namespace strata::core {
 
 /// Part of an executor: the only place where the step and the learning rate are kept. The rate is the one set by hand, or else
 /// that of the optimizer's schedule at the current step.
@@ -21,7 +21,7 @@ class counted_optimizer {
 
   /// The rate of the next update.
   double learning_rate() const { return rate_by_hand_ ? *rate_by_hand_ : optimizer_.learning_rate(step_); }
-  /// Replaces the schedule by a constant rate. Throws strata::error if it is negative or not finite.
+  /// Replaces the schedule by a constant rate. Throws strata_error if it is negative or not finite.
   void set_learning_rate(double rate) {
     detail::check_at_least_0(Optimizer::name, "learning_rate", rate);
     rate_by_hand_ = rate;
@@ -39,4 +39,4 @@ class counted_optimizer {
   std::optional<double> rate_by_hand_;
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -17,6 +17,7 @@ constexpr std::array<label_kind, sizeof...(Output)> truths_of(type_list<Output..
 }
 }  // namespace detail
 
+namespace core {
 /// What the loss at each output of a program reads: labels or targets.
 template <class Program>
 inline constexpr auto truths_of_program = detail::truths_of(typename Program::outputs{});
@@ -79,5 +80,6 @@ class device_batch {
   }
   bool reads(int output, label_kind kind) const { return truths_[std::size_t(output)] == kind; }
 };
+}  // namespace core
 
 }  // namespace strata

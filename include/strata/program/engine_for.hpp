@@ -5,12 +5,16 @@
 
 namespace strata {
 
+namespace core {
 struct cpu;
+
 /// The backend of a strategy that names none.
 using default_backend = cpu;
+}  // namespace core
 
 template <class Backend>
 struct on_backend;
+namespace core {
 // The parts of the diagnostic about a backend whose header is not included. Never defined.
 template <class Backend>
 struct include_the_header_that_defines_the_engine_of;
@@ -52,5 +56,6 @@ struct engine_options {
 template <class Backend>
   requires requires { typename Backend::whole; }
 struct engine_options<Backend> : engine_options<typename Backend::whole> {};
+}  // namespace core
 
 }  // namespace strata

@@ -16,6 +16,7 @@
 
 namespace strata {
 
+namespace core {
 class kernel_observer;  // strata/kernel/kernel_observer.hpp
 
 /// The samples of a process that trains on samples of its own: each `of`-th one, from number `index` on.
@@ -24,8 +25,8 @@ struct data_share {
 };
 
 /// Thrown by `parameters()` of a process that has only a part of them at that moment.
-struct divided_parameters : error {
-  using error::error;
+struct divided_parameters : strata_error {
+  using strata_error::strata_error;
 };
 
 /// What an executor can do besides what every executor does. It names what differs from the defaults, and has the members:
@@ -59,6 +60,7 @@ struct executor_defaults {
   static void observe(kernel_observer*) {}
   static void launch_together(long) {}
 };
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason executors_have_prepare_of_a_batch_size_and_a_purpose;
@@ -134,6 +136,7 @@ template <class E, class Program>
 using executor_verdict = decltype(requirements_of_executor<E, Program>());
 }  // namespace detail
 
+namespace core {
 /// Computing (T is the program's value_type):
 ///   `prepare(batch_size, purpose)`   makes room for batches of up to that size
 ///   `train_step(batch)`              one update; returns the metric sums of the global batch, or a step_result
@@ -161,6 +164,7 @@ using executor_verdict = decltype(requirements_of_executor<E, Program>());
 /// `kernels()`, too: the kernel_list of that backend.
 template <class E, class Program>
 concept executor = std::same_as<detail::executor_verdict<E, Program>, detail::no_complaint>;
+}  // namespace core
 
 namespace detail {
 /// See trainer::reset_optimizer.

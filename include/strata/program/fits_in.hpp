@@ -20,14 +20,15 @@ namespace strata {
 /// shortest estimated time is used. The results have the same bits. A budget that is too small for one sample does not compile;
 /// the diagnostic has the bytes needed. Chen et al., "Training deep nets with sublinear memory cost" (2016),
 /// https://arxiv.org/abs/1604.06174
-template <long Bytes, class Backend = default_backend>
+template <long Bytes, class Backend = core::default_backend>
 struct fits_in {
   static constexpr auto name = Backend::name;
   static constexpr long most_bytes = Bytes;
   using whole = Backend;
-  using device = device_of<Backend>;
+  using device = core::device_of<Backend>;
 };
 
+namespace core {
 template <long Bytes, class Backend, class Operation, class Precision, shape... In>
   requires(!std::is_void_v<typename find_kernel<Backend, Operation, Precision, In...>::type>)
 struct kernel<fits_in<Bytes, Backend>, Operation, Precision, In...> : find_kernel<Backend, Operation, Precision, In...>::type {};
@@ -41,6 +42,7 @@ template <class Budget, class Needed, class Why>
 struct activations_do_not_fit;
 template <class Budget, class Why>
 struct activations_cannot_be_computed_again;
+}  // namespace core
 namespace reasons {
 inline constexpr reason batch_norm_needs_the_activations_of_all_samples_at_once_use_layer_norm_or_no_budget{
     "batch_norm needs the activations of all samples at once: use layer_norm, or train without a budget"};
@@ -138,6 +140,7 @@ struct backend_verdict<Program, Backend> {
 };
 }  // namespace detail
 
+namespace core {
 /// A plan for inference only has no pieces, because it keeps no activations for a backward pass.
 template <class Program, bounds_activations Backend, purpose Why>
 struct samples_at_a_time<Program, Backend, Why> {
@@ -150,5 +153,6 @@ struct samples_at_a_time<Program, Backend, Why> {
   }
   static constexpr int most(int wanted) { return std::min(wanted, of()); }
 };
+}  // namespace core
 
 }  // namespace strata

@@ -4,7 +4,7 @@
 #include <strata/network/layout.hpp>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// The value of a weight depends on the seed and on its parameter's place in the network, on nothing else.
 template <class T, int Count>
@@ -18,4 +18,4 @@ template <class T, int Count>
   }
 }
 
-}  // namespace strata
+}  // namespace strata::core

@@ -8,6 +8,7 @@
 
 namespace strata {
 
+namespace core {
 /// One group of the plan for training. Sizes are those of one sample, in elements.
 struct listed_kernel {
   std::string layers, operations;  // "conv2d, max_pooling2d", "convolution + relu + max_pooling"
@@ -35,6 +36,7 @@ struct listed_kernel {
     return all;
   }
 };
+}  // namespace core
 
 namespace detail {
 std::vector<listed_kernel> listed_kernels(std::span<const tape_node> nodes, std::span<const parameter_slot> slots,
@@ -45,6 +47,7 @@ std::string layers_of_group(std::span<const tape_node> nodes, const std::vector<
 std::string operations_of_group(std::span<const tape_node> nodes, const kernel_group& g);
 }  // namespace detail
 
+namespace core {
 /// The kernels in the order of the groups of the plan for training.
 template <class Program, class Backend>
 std::vector<listed_kernel> kernel_list() {
@@ -53,6 +56,7 @@ std::vector<listed_kernel> kernel_list() {
   return detail::listed_kernels(tape_of<typename Program::items>.nodes, std::span(l.slots, std::size_t(l.count)),
                                 std::span(p.groups, std::size_t(p.group_count)));
 }
+}  // namespace core
 
 }  // namespace strata
 

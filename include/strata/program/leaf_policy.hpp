@@ -10,7 +10,7 @@
 namespace strata {
 
 namespace detail {
-/// Throws strata::error for a negative number of threads or of samples.
+/// Throws strata_error for a negative number of threads or of samples.
 template <class Options>
 void refuse_negative(const Options& how) {
   if constexpr (requires { how.threads; })
@@ -23,8 +23,9 @@ void refuse_negative(const Options& how) {
 }
 }  // namespace detail
 
+namespace core {
 /// leaves: the leaves of each batch, 0 for default_leaves. A batch has at least one leaf for each process that shares it.
-/// Throws strata::error if `leaves` or `processes` exceeds max_leaves, or if `leaves` is negative.
+/// Throws strata_error if `leaves` or `processes` exceeds max_leaves, or if `leaves` is negative.
 template <class Program>
 constexpr leaf_policy leaf_policy_of(int leaves, int processes) {
   if (leaves < 0 || leaves > max_leaves)
@@ -33,12 +34,13 @@ constexpr leaf_policy leaf_policy_of(int leaves, int processes) {
     throw_error({processes, " processes cannot share the leaves of a batch: there are at most ", max_leaves});
   return {leaves, int(std::bit_ceil(unsigned(processes))), reuses_weights<whole_network_of<typename Program::network>>};
 }
-/// The policy for the options of an engine. Throws strata::error if one of them is negative, too.
+/// The policy for the options of an engine. Throws strata_error if one of them is negative, too.
 template <class Program, class Options>
   requires requires(const Options& how) { how.leaves; }
 leaf_policy leaf_policy_of(const Options& how, int processes) {
   detail::refuse_negative(how);
   return leaf_policy_of<Program>(how.leaves, processes);
 }
+}  // namespace core
 
 }  // namespace strata

@@ -7,7 +7,7 @@
 #include <strata/optimizers/gradient.hpp>
 #include <strata/program/plan.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// The leaves of the current step, and of the largest batches that an engine has memory for. T: the program's value_type.
 template <class T>
@@ -79,4 +79,4 @@ class leaf_schedule {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

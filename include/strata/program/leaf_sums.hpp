@@ -6,7 +6,7 @@
 #include <strata/program/compiled.hpp>
 #include <strata/program/metric_sums.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// The sums over the samples of a leaf: the gradient, and in `sums` statistics | (sum, count) of the loss of each output | of the
 /// metrics of each output. Strategies add up these and nothing else.
@@ -44,4 +44,4 @@ metric_sums<typename Engine::program> add_metric_sums(Engine& engine) {
   return out;
 }
 
-}  // namespace strata
+}  // namespace strata::core

@@ -3,7 +3,7 @@
 #include <strata/network/layout.hpp>
 #include <strata/program/compiled.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// The bytes that a training step reads and writes if each kernel of the plan reads each of its operands once and writes each
 /// result once, an update reads and writes weights and slots once, and forward and backward of the last group are one kernel. The
@@ -44,4 +44,4 @@ constexpr long least_bytes_of_step(long count, long leaves, long slots) {
   return elements * long(sizeof(typename Program::value_type));
 }
 
-}  // namespace strata
+}  // namespace strata::core

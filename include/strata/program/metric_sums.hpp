@@ -31,9 +31,11 @@ struct sum_counts {
 };
 }  // namespace detail
 
+namespace core {
 /// (sum, count) over the global batch: of the loss, summed over all outputs; if there are several outputs, of the loss of each;
 /// then of each metric, output by output. A metric with sums of its own stores them in as many pairs as it needs.
 template <class Program>
 using metric_sums = std::array<metric_sum, detail::sum_counts<Program>::reported>;
+}  // namespace core
 
 }  // namespace strata

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <strata/program/compiled.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// The samples whose activations stay in a second-level cache while the weights pass through it. With several segments, the next
 /// segment reads activations only after all samples, so only the output of one group and of the next one must fit. Cutting a plan
@@ -47,4 +47,4 @@ constexpr int samples_of_turn(int capacity, int leaves, int rows, int wanted) {
   }
 }
 
-}  // namespace strata
+}  // namespace strata::core

@@ -9,6 +9,7 @@
 
 namespace strata {
 
+namespace core {
 /// Whether a backend splits programs into stages whose places are processes: split_among. Its training plan has the offsets of
 /// parameters in the arena of their place; its plan for inference has those of the whole arena.
 template <class Backend>
@@ -20,6 +21,7 @@ concept divides_parameters = requires {
 /// of parameters in the arena of their place.
 template <class Backend>
 concept divides_devices = requires { typename Backend::split; } && !divides_parameters<Backend> && !device_of<Backend>::is_host;
+}  // namespace core
 
 namespace detail {
 /// The arena of a place: its trained parameters, then the others, each in the order of the layout.

@@ -1,7 +1,8 @@
 // Places buffers with known lifetimes in one workspace.
 #pragma once
+#include <strata/base/namespaces.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// The place of a buffer, in elements per sample. A buffer that passes lives within one pass over a micro-batch: the next
 /// micro-batch uses the same memory, which is still in the cache.
@@ -89,4 +90,4 @@ constexpr int place_in_workspace(const workspace_buffer* buffers, int count, aut
   return top;
 }
 
-}  // namespace strata
+}  // namespace strata::core

@@ -10,6 +10,7 @@
 
 namespace strata {
 
+namespace core {
 /// The longest chain of operations that one kernel may take.
 inline constexpr int max_fusion = 4;
 
@@ -66,6 +67,7 @@ struct kernel_group {
   /// Elements of the output in memory, and of the gradient of it.
   constexpr int stored_size() const { return has_narrow_output ? size / 2 : size; }
 };
+}  // namespace core
 
 namespace detail {
 template <int Nodes>
@@ -107,6 +109,7 @@ struct plan {
 };
 }  // namespace detail
 
+namespace core {
 constexpr bool is_view(const operation_info& operation, purpose why) {
   return operation.traits.is_view || (why == purpose::inference && operation.traits.only_trains);
 }
@@ -147,6 +150,7 @@ constexpr int operation_before_loss(const detail::tape<N>& t, int loss) {
       operation.traits.elementwise || (operation.traits.over_last_axis && t.nodes[i].out.last() == t.in(loss).last());
   return i + 1 == loss || commutes ? i : 0;
 }
+}  // namespace core
 
 namespace detail {
 /// The losses of a tape, and for each the operation that the backend computes together with it; 0: none.
@@ -341,6 +345,7 @@ constexpr void lay_out_workspace(plan<N>& p, purpose why) {
 }
 }  // namespace detail
 
+namespace core {
 template <int N, int Count>
 constexpr detail::plan<N> make_plan(const detail::tape<N>& t, const parameter_layout<Count>& l, const kernel_match* matches,
                                     purpose why, bool may_be_narrow, long least_elements_of_segment = 0) {
@@ -354,5 +359,6 @@ constexpr detail::plan<N> make_plan(const detail::tape<N>& t, const parameter_la
   detail::lay_out_workspace(p, why);
   return p;
 }
+}  // namespace core
 
 }  // namespace strata

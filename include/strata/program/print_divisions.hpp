@@ -23,6 +23,7 @@ std::string divisions_text(int groups, int ranks, int element_size, std::span<co
                            std::span<const parameter_slot> slots, std::span<const divided_node> divided);
 }  // namespace detail
 
+namespace core {
 /// A line for each divided layer. An all-gather of 24 B per sample: each rank sends so many bytes to each other rank. An
 /// all-reduce of 24 B per sample: that is the size of the sum. groups: of a mesh, each with all ranks.
 template <divided_network Network>
@@ -43,12 +44,13 @@ std::string divisions_text(int element_size, int groups = 1) {
   }
   return detail::divisions_text(groups, Network::ranks, element_size, t.nodes, std::span(l.slots, std::size_t(l.count)), divided);
 }
+}  // namespace core
 
 namespace detail {
 /// Called by print_plan.
 template <class Network>
 struct please_include_strata_program_print_divisions {
-  static std::string text(int element_size, int groups) { return strata::divisions_text<Network>(element_size, groups); }
+  static std::string text(int element_size, int groups) { return strata::core::divisions_text<Network>(element_size, groups); }
 };
 }  // namespace detail
 

@@ -55,14 +55,14 @@ std::string plan_text(std::string_view where, int element_size, std::span<const 
 /// How a backend computes a program: for each group (one kernel call) its operations, its inputs, its places in memory as
 /// "elements @ offset", and whether backward stores the gradients of its inputs or adds to them. Optimizer state is not included,
 /// because its size is a run-time value.
-template <class Program, class Backend, purpose Why = purpose::training>
+template <class Program, class Backend, core::purpose Why = core::purpose::training>
 std::string plan_text() {
-  constexpr const auto& p = plan_of<Program, Backend, Why>;
-  constexpr const auto& l = layout_of<typename Program::items>;
+  constexpr const auto& p = core::plan_of<Program, Backend, Why>;
+  constexpr const auto& l = core::layout_of<typename Program::items>;
   const detail::layout_info layout{std::span(l.slots, std::size_t(l.count)), l.size, l.trainable, l.trainable_count,
                                    l.state_count};
-  constexpr bool computes_whole_leaves = !device_of<Backend>::is_host && !requires { typename Backend::split; };
-  const detail::plan_info plan{has_two_plans<Program, Backend> ? Why : purpose::training,
+  constexpr bool computes_whole_leaves = !core::device_of<Backend>::is_host && !requires { typename Backend::split; };
+  const detail::plan_info plan{core::has_two_plans<Program, Backend> ? Why : core::purpose::training,
                                std::span(p.groups, std::size_t(p.group_count)),
                                std::span(p.first_of_segment, std::size_t(p.segment_count) + 1),
                                std::span(p.first_of_piece, p.piece_count > 1 ? std::size_t(p.piece_count) + 1 : 0),
@@ -73,22 +73,22 @@ std::string plan_text() {
                                p.scratch,
                                p.scratch_per_sample,
                                p.derived,
-                               bounds_activations<Backend> ? samples_at_a_time<Program, Backend, Why>::of() : 0,
+                               core::bounds_activations<Backend> ? core::samples_at_a_time<Program, Backend, Why>::of() : 0,
                                computes_whole_leaves};
   std::string where = Backend::name;
   if constexpr (requires { Program::precision::name; }) where += detail::text_of({" in ", Program::precision::name});
-  return detail::plan_text(where, int(sizeof(typename Program::value_type)), tape_of<typename Program::items>.nodes, layout,
+  return detail::plan_text(where, int(sizeof(typename Program::value_type)), core::tape_of<typename Program::items>.nodes, layout,
                            plan);
 }
 
 /// groups: of a mesh, each with all ranks, or with all places of a pipeline.
-template <class Program, class Backend, purpose Why = purpose::training>
+template <class Program, class Backend, core::purpose Why = core::purpose::training>
 void print_plan(std::ostream& out, int groups = 1) {
   out << plan_text<Program, Backend, Why>();
-  if constexpr (Why == purpose::training && requires { typename Backend::split; })
+  if constexpr (Why == core::purpose::training && requires { typename Backend::split; })
     out << detail::please_include_strata_program_stages_print_stages<Program, Backend>::text(
         requires { Program::network::ranks; } ? 1 : groups);
-  if constexpr (Why == purpose::training && requires { Program::network::ranks; })
+  if constexpr (Why == core::purpose::training && requires { Program::network::ranks; })
     out << detail::please_include_strata_program_print_divisions<typename Program::network>::text(
         int(sizeof(typename Program::value_type)), groups);
 }
@@ -118,7 +118,7 @@ void print_plan(const Trainer&, std::ostream& out = std::cout) {
   using program = typename detail::planned_program<Trainer>::type;
   using backend = typename Trainer::executor_type::backend;
   print_plan<program, backend>(out, detail::groups_of<Trainer>);
-  if constexpr (has_two_plans<program, backend>) print_plan<program, backend, purpose::inference>(out << '\n');
+  if constexpr (core::has_two_plans<program, backend>) print_plan<program, backend, core::purpose::inference>(out << '\n');
 }
 
 }  // namespace strata

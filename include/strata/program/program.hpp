@@ -8,6 +8,7 @@
 
 namespace strata {
 
+namespace core {
 /// The loss of one output of a network, and the metrics that are reported for it. Metrics: type_list<...>.
 template <loss_function Loss, class Metrics>
 struct compared_output {
@@ -31,6 +32,7 @@ struct program {
   /// One for each loss of the tape, in its order.
   using outputs = type_list<compared_output<loss, Metrics>>;
 };
+}  // namespace core
 
 namespace detail {
 template <class... Output>
@@ -46,6 +48,7 @@ constexpr end_sizes sizes_of_ends(const tape<N>& t) {
 }
 }  // namespace detail
 
+namespace core {
 /// The sizes, for each input and each output of the network, of a sample in a batch.
 template <class Program>
 inline constexpr end_sizes ends_of_program = detail::sizes_of_ends(tape_of<typename Program::items>);
@@ -53,6 +56,7 @@ inline constexpr end_sizes ends_of_program = detail::sizes_of_ends(tape_of<typen
 /// The metrics of all outputs, one after the other.
 template <class Program>
 using metrics_of_program = decltype(detail::metrics_of(typename Program::outputs{}));
+}  // namespace core
 
 namespace detail {
 template <class Network>
@@ -66,6 +70,7 @@ struct whole_network<Network> {
 };
 }  // namespace detail
 
+namespace core {
 /// The network of which a network is the part of one rank; else itself. What decides about bits follows from it.
 template <class Network>
 using whole_network_of = typename detail::whole_network<Network>::type;
@@ -73,5 +78,6 @@ using whole_network_of = typename detail::whole_network<Network>::type;
 /// The layout that a step needs of the program, without its types: a constant.
 template <class Program>
 inline constexpr const auto& layout_of_program = layout_of<typename Program::network::items>;
+}  // namespace core
 
 }  // namespace strata

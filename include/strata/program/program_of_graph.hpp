@@ -15,6 +15,7 @@ struct loss_weight {
   constexpr explicit loss_weight(double factor) : value(factor) {}
 };
 
+namespace core {
 /// An output of a graph with its loss and metrics, a type_list; compare makes it.
 template <class Node, class Loss, class Metrics>
 struct comparison {
@@ -24,6 +25,7 @@ struct comparison {
 
   double weight = 1;
 };
+}  // namespace core
 
 namespace detail {
 template <class T>
@@ -39,8 +41,9 @@ inline constexpr bool is_comparison<comparison<Node, Loss, Metrics>> = true;
 /// graph is the sum of its losses, each times its loss_weight.
 template <class Node, class Loss, class... Extra>
   requires detail::graph_place<Node>
-constexpr comparison<Node, Loss, detail::filter_t<detail::is_no_loss_weight, Extra...>> compare(Loss, const Extra&... extra) {
-  comparison<Node, Loss, detail::filter_t<detail::is_no_loss_weight, Extra...>> made;
+constexpr core::comparison<Node, Loss, detail::filter_t<detail::is_no_loss_weight, Extra...>> compare(Loss,
+                                                                                                      const Extra&... extra) {
+  core::comparison<Node, Loss, detail::filter_t<detail::is_no_loss_weight, Extra...>> made;
   [[maybe_unused]] const auto weigh = [&](const auto& each) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(each)>, loss_weight>) made.weight = each.value;
   };
@@ -80,9 +83,11 @@ struct program_of_graph<Graph, Optimizer, Precision, type_list<Comparisons...>> 
 };
 }  // namespace detail
 
+namespace core {
 /// A program whose inputs and outputs have names.
 template <class Program>
 concept graph_program = requires { typename Program::output_nodes; };
+}  // namespace core
 
 namespace detail {
 /// The index of a type in a list; -1: it is not there.

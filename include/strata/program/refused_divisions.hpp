@@ -8,19 +8,19 @@ namespace strata::detail {
 
 /// Throws divided_parameters. by: what divides them, such as `zero<3>`.
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_divided_parameters(const char* by) {
-  throw_exception(divided_parameters(
+  throw_exception(core::divided_parameters(
       {by,
        ": a process has a part of the parameters from each step to the end of the epoch. A callback reads them at the end "
        "of an epoch; in a loop of your own, call finish() of the executor in all processes first"}));
 }
 
-/// Throws strata::error. here, there: the samples of the batches of this process and of another one.
+/// Throws strata_error. here, there: the samples of the batches of this process and of another one.
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_other_batch(long here, std::size_t process, long there) {
   throw_error(
       {"the processes do not read the same batches: one of ", here, " samples here, one of ", there, " in process ", process});
 }
 
-/// Throws strata::error. here: the samples of the batch of this process. computed: those that all processes together have
+/// Throws strata_error. here: the samples of the batch of this process. computed: those that all processes together have
 /// computed.
 [[noreturn, gnu::cold, gnu::noinline]] inline void refuse_other_batches(long here, long computed) {
   throw_error({"the processes do not read the same batches: one of ", here,

@@ -13,6 +13,7 @@
 
 namespace strata {
 
+namespace core {
 /// A parameter of which a sample reads few rows: those that some of its numbers name.
 struct row_table {
   long begin;                     // of its first element in the arena of trained parameters
@@ -21,6 +22,7 @@ struct row_table {
   detail::part_of_input names{};  // the numbers of a sample that name rows
   int name_count = 0;             // how many they are
 };
+}  // namespace core
 
 namespace detail {
 template <class Program>
@@ -51,6 +53,7 @@ constexpr auto find_row_tables() {
 }
 }  // namespace detail
 
+namespace core {
 /// Those of a program, in the order of the arena.
 template <class Program>
 inline constexpr auto row_tables_of_program = detail::find_row_tables<Program>();
@@ -64,6 +67,7 @@ constexpr void for_each_row_name(const row_table& table, T* input, long size, ro
     for (long i = part.first; i < part.first + long(table.name_count / part.count) * part.all; i += part.all)
       for (long c = i; c < i + part.count; ++c) f(input[n * size + c], n, c);
 }
+}  // namespace core
 
 namespace detail {
 /// How messages name the samples of a batch: numbered as the user counts, after those of earlier batches.
@@ -78,8 +82,9 @@ class sample_names {
 };
 }  // namespace detail
 
-/// Looks at the samples `which` of a batch. Throws strata::error that names the layer as the summary does, the sample and the
-/// value, for a number that is no row: not whole, negative, too large, not finite.
+namespace core {
+/// Looks at the samples `which` of a batch. Throws strata_error that names the layer as the summary does, the sample and
+/// the value, for a number that is no row: not whole, negative, too large, not finite.
 template <class Program>
 void refuse_other_rows(const samples<typename Program::value_type>& batch, row_range which,
                        const detail::sample_names& names = detail::sample_names()) {
@@ -98,5 +103,6 @@ void refuse_other_rows(const samples<typename Program::value_type>& batch, row_r
     }
   }
 }
+}  // namespace core
 
 }  // namespace strata

@@ -7,7 +7,7 @@
 #include <strata/kernel/kernel_observer.hpp>
 #include <strata/program/trained_groups.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// Addresses are those of the device.
 template <class T, class Device>
@@ -32,4 +32,4 @@ struct step_context {
   const T* const* segments = nullptr;  // instead of `weights`, for the trained parameters of each segment of a plan that is cut
 };
 
-}  // namespace strata
+}  // namespace strata::core

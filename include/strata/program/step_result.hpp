@@ -11,6 +11,7 @@ inline constexpr long most_steps_of_launch = 1024, most_unread_results = 256;
 inline constexpr long most_pending_results = most_steps_of_launch + most_unread_results;
 }  // namespace detail
 
+namespace core {
 /// The metric sums of a training step, or where they will be. It is valid until its executor is moved or destroyed.
 template <class Program>
 class step_result {
@@ -31,10 +32,11 @@ class step_result {
 
   /// Whether get() need not wait.
   bool is_ready() const { return !from_; }
-  /// Waits for the step. Throws the error of the device, if this step or one before has failed there, and strata::error if the
-  /// step was never begun, or if too many others have followed it.
+  /// Waits for the step. Throws the error of the device, if this step or one before has failed there, and strata_error if
+  /// the step was never begun, or if too many others have followed it.
   metric_sums<Program> get() const { return from_ ? read_(from_, number_) : sums_; }
 };
+}  // namespace core
 
 namespace detail {
 /// For what computes steps: those that were lost have no sums.

@@ -6,7 +6,7 @@
 #include <strata/program/program.hpp>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 template <class T>
 class rank_exchange;
@@ -30,4 +30,4 @@ template <class Program, class Map, int Ranks>
 using program_of_rank = program<network_of_rank<typename Program::network, Map, Ranks>, typename Program::loss,
                                 typename Program::optimizer, typename Program::metrics, typename Program::precision>;
 
-}  // namespace strata
+}  // namespace strata::core

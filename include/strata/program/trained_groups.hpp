@@ -8,11 +8,13 @@
 
 namespace strata {
 
+namespace core {
 /// What kernel_group::trains and kernel_group::trainable are for a group while layers are frozen.
 struct trained_group {
   bool trains = false;
   bool parameters[max_group_parameters] = {};
 };
+}  // namespace core
 
 namespace detail {
 /// No gradient is computed below the first group whose parameters train. All readers of a group that trains do so, too, so that
@@ -36,6 +38,7 @@ namespace detail {
 }
 }  // namespace detail
 
+namespace core {
 /// layout: of the items of the program, whose nodes are those of the plan, unlike the nodes of layout_of_program if there are
 /// several outputs. frozen: of each slot, whether it is not trained although it is trainable.
 template <int N, int Count>
@@ -44,5 +47,6 @@ std::vector<trained_group> trained_groups(const detail::plan<N>& plan, const par
   return detail::trained_groups(std::span(plan.groups).first(std::size_t(plan.group_count)), plan.group_of,
                                 std::span(layout.slots).first(std::size_t(Count)), frozen);
 }
+}  // namespace core
 
 }  // namespace strata

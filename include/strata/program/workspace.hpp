@@ -6,7 +6,7 @@
 #include <strata/concepts/device.hpp>
 #include <strata/program/compiled.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// Memory for activations and their gradients (of a leaf, and of a micro-batch), and scratch.
 template <class Program, class Backend, purpose Why>
@@ -52,4 +52,4 @@ class workspace {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -9,6 +9,7 @@
 
 namespace strata {
 
+namespace core {
 /// The value of an activation for one element, and its slope there:
 ///   `value(x)`, `derivative(x, y)` with y = value(x)
 ///   `uses_input`, `uses_output`: which of the two the derivative reads; the other may be anything.
@@ -24,6 +25,7 @@ concept elementwise_activation = requires { typename A::is_activation; } && requ
   { activation_function<A>::uses_input } -> std::convertible_to<bool>;
   { activation_function<A>::uses_output } -> std::convertible_to<bool>;
 };
+}  // namespace core
 
 namespace detail {
 /// The slope is computed from the result, so the memory of the input may be reused.
@@ -35,6 +37,7 @@ struct slope_from_input {
 };
 }  // namespace detail
 
+namespace core {
 template <>
 struct activation_function<relu> : detail::slope_from_output {
   template <class T>
@@ -241,5 +244,6 @@ struct activation_function<gelu_approximate> : detail::slope_from_input {
     return (1 + t) / 2 + x / 2 * (1 - t * t) * sqrt_two_over_pi<T> * (1 + 3 * cubic<T> * x * x);
   }
 };
+}  // namespace core
 
 }  // namespace strata

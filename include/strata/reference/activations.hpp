@@ -4,7 +4,7 @@
 #include <strata/reference/backend.hpp>
 #include <strata/reference/gradients.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// x, y, dy, dx: (count, shape of the input).
 template <elementwise_activation A, class P, shape In>
@@ -52,4 +52,4 @@ struct kernel<reference, softmax, P, In> {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

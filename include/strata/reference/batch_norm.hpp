@@ -6,7 +6,7 @@
 #include <strata/reference/backend.hpp>
 #include <strata/reference/gradients.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// x, y, dy, dx: (count, ..., C); gamma, beta, moving mean and moving variance: (C).
 template <batch_norm_settings S, class P, shape In>
@@ -109,4 +109,4 @@ struct kernel<reference, batch_normalization<S>, P, In> {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -4,7 +4,7 @@
 #include <strata/reference/backend.hpp>
 #include <strata/reference/gradients.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// x: (count, ..., C); y: (count, ..., S.count).
 template <column_settings S, class P, shape In>
@@ -28,4 +28,4 @@ struct kernel<reference, column_slice<S>, P, In> {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

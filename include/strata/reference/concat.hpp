@@ -4,7 +4,7 @@
 #include <strata/reference/backend.hpp>
 #include <strata/reference/gradients.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// x[k]: (count, ..., C_k); y: (count, ..., sum of C_k).
 template <class P, shape First, shape... Rest>
@@ -33,4 +33,4 @@ struct kernel<reference, stack_of_branches, P, First, Rest...> {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

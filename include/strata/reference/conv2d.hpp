@@ -29,8 +29,10 @@ struct convolution_products {
 
 }  // namespace detail
 
+namespace core {
 /// x: (count, H, W, C); kernel: (KH, KW, C / groups, F); bias: (F); y: (count, OH, OW, F).
 template <conv_settings S, class P, shape In>
 struct kernel<reference, convolution<S>, P, In> : detail::product_kernel<detail::convolution_products<S, In>, P> {};
+}  // namespace core
 
 }  // namespace strata

@@ -28,9 +28,11 @@ struct transposed_convolution_products {
 
 }  // namespace detail
 
+namespace core {
 /// x: (count, H, W, C); kernel: (KH, KW, F, C); bias: (F); y: (count, OH, OW, F).
 template <transposed_conv_settings S, class P, shape In>
 struct kernel<reference, transposed_convolution<S>, P, In>
     : detail::product_kernel<detail::transposed_convolution_products<S, In>, P> {};
+}  // namespace core
 
 }  // namespace strata

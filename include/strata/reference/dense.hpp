@@ -4,7 +4,7 @@
 #include <strata/reference/backend.hpp>
 #include <strata/reference/gradients.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// x: (count, K); W: (K, F); b: (F); y, dy: (count, F).
 template <dense_settings S, class P, shape In>
@@ -41,4 +41,4 @@ struct kernel<reference, affine<S>, P, In> {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -4,7 +4,7 @@
 #include <strata/reference/backend.hpp>
 #include <strata/reference/gradients.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// x, y, dy, dx: (count, shape of the input).
 template <decimal Rate, class P, shape In>
@@ -30,4 +30,4 @@ struct kernel<reference, dropout<Rate>, P, In> {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -4,7 +4,7 @@
 #include <strata/reference/backend.hpp>
 #include <strata/reference/gradients.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// x[k], y, dy, dx[k]: (count, shape of each branch).
 template <elementwise_join Join, class P, shape First, shape... Rest>
@@ -33,4 +33,4 @@ struct kernel<reference, Join, P, First, Rest...> {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

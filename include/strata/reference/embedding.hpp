@@ -4,7 +4,7 @@
 #include <strata/reference/backend.hpp>
 #include <strata/reference/gradients.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// x: (count, N), indices of rows, which have no gradient; table: (rows, W); y: (count, N, W). refuse_other_rows has checked the
 /// indices.
@@ -24,4 +24,4 @@ struct kernel<reference, lookup<S>, P, In> {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

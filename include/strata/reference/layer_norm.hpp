@@ -5,7 +5,7 @@
 #include <strata/reference/backend.hpp>
 #include <strata/reference/gradients.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// x, y, dy, dx: (count, ..., C); gamma, beta: (C).
 template <layer_norm_settings S, class P, shape In>
@@ -60,4 +60,4 @@ struct kernel<reference, layer_normalization<S>, P, In> {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

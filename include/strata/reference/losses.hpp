@@ -35,6 +35,7 @@ constexpr void add_loss(const operands<T>& o, int n, T value) {
 }
 }  // namespace detail
 
+namespace core {
 /// x, y: (count, shape of the predictions); y = x. targets: the same shape; labels: (count).
 template <loss_function L, class P, shape In>
 struct kernel<reference, L, P, In> {
@@ -58,6 +59,7 @@ struct kernel<reference, L, P, In> {
     }
   }
 };
+}  // namespace core
 
 namespace detail {
 /// Whether a loss is computed together with a softmax before it: a crossentropy of classes without from_logits.
@@ -70,6 +72,7 @@ inline constexpr bool takes_softmax<categorical_crossentropy<Options...>> =
     !categorical_crossentropy<Options...>::settings.from_logits;
 }  // namespace detail
 
+namespace core {
 /// x: logits (count, C); y = softmax(x). Value: softmax followed by the loss. dx = y * sum(truth) - truth, which stays exact
 /// where a probability rounds to 0 or 1, so nothing is clamped.
 template <class L, class P, shape In>
@@ -141,5 +144,6 @@ struct kernel<reference, fused<sigmoid, binary_crossentropy<Options...>>, P, In>
       dx[i] += (o.y[i] - L::target(o.targets[i])) * (detail::weight_of(o, i / N) / T(N));
   }
 };
+}  // namespace core
 
 }  // namespace strata

@@ -6,7 +6,7 @@
 #include <strata/reference/backend.hpp>
 #include <strata/reference/gradients.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// x, y, dy, dx: (count, ..., C); mean, variance: (C).
 template <class P, shape In>
@@ -27,4 +27,4 @@ struct kernel<reference, normalization, P, In> {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

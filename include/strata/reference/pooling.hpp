@@ -8,7 +8,7 @@
 #include <strata/reference/gradients.hpp>
 #include <strata/reference/window.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// x: (count, H, W, C); y: (count, OH, OW, C).
 template <pool_settings S, class P, shape In>
@@ -112,4 +112,4 @@ template <class P, shape In>
 struct kernel<reference, global_max_pool2d, P, In>
     : kernel<reference, max_pooling<pool_settings{.window_height = In[0], .window_width = In[1]}>, P, In> {};
 
-}  // namespace strata
+}  // namespace strata::core

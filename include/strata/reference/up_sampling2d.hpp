@@ -4,7 +4,7 @@
 #include <strata/reference/backend.hpp>
 #include <strata/reference/gradients.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// x: (count, H, W, C); y: (count, height * H, width * W, C).
 template <up_sampling_settings S, class P, shape In>
@@ -42,4 +42,4 @@ struct kernel<reference, up_sampling<S>, P, In> {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -4,7 +4,7 @@
 #include <strata/reference/backend.hpp>
 #include <strata/reference/gradients.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// x: (count, H, W, C); y: (count, top + H + bottom, left + W + right, C).
 template <padding_settings S, class P, shape In>
@@ -34,4 +34,4 @@ struct kernel<reference, zero_padding<S>, P, In> {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

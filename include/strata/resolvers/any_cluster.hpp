@@ -10,11 +10,11 @@ namespace strata {
 
 /// The cluster of that one of tf_config, torchrun, mpirun, slurm or kubernetes whose variables are set. If there are several, the
 /// innermost launcher is used, because the others started it; tasks of srun that are ranks of MPI as well are those of slurm,
-/// which has more addresses. `roles` are for all resolvers but tf_config. Throws strata::error if no launcher has set its
+/// which has more addresses. `roles` are for all resolvers but tf_config. Throws strata_error if no launcher has set its
 /// variables, or if two that count equally many processes number this one differently.
 struct any_cluster {
-  numbered_roles roles{};
-  environment_reader environment = process_environment;
+  core::numbered_roles roles{};
+  core::environment_reader environment = core::process_environment;
 
   cluster operator()() const {
     const detail::variables variables(environment);

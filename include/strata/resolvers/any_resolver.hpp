@@ -19,7 +19,7 @@ class any_resolver {
   template <class R>
   any_resolver(R resolver) {
     static_assert(detail::diagnosed<typename detail::resolver_verdict<R>::type>[0]);
-    if constexpr (cluster_resolver<R>) resolve_ = std::move(resolver);
+    if constexpr (core::cluster_resolver<R>) resolve_ = std::move(resolver);
   }
   cluster operator()() const { return resolve_(); }
 };

@@ -20,12 +20,14 @@ namespace strata {
 /// https://www.tensorflow.org/guide/distributed_training#TF_CONFIG
 enum class role : std::uint8_t { chief, worker, ps, evaluator };
 
+namespace core {
 inline constexpr std::array all_roles = {role::chief, role::worker, role::ps, role::evaluator};
 
 constexpr const char* name_of(role r) {
   constexpr const char* names[] = {"chief", "worker", "ps", "evaluator"};
   return names[static_cast<std::size_t>(r)];
 }
+}  // namespace core
 
 /// One process of a cluster.
 struct cluster_task {
@@ -36,16 +38,16 @@ struct cluster_task {
 };
 
 /// "worker 1"
-inline std::string to_string(cluster_task t) { return name_of(t.type) + (' ' + std::to_string(t.index)); }
+inline std::string to_string(cluster_task t) { return core::name_of(t.type) + (' ' + std::to_string(t.index)); }
 
 /// The result of a resolver. The constructor of `cluster` checks it.
 struct cluster_spec {
   /// An unknown address becomes known at the rendezvous: its process sends it to the coordinator, which sends it to the others.
-  using addresses = std::vector<std::optional<endpoint>>;
+  using addresses = std::vector<std::optional<core::endpoint>>;
 
   addresses chief{}, worker{}, ps{}, evaluator{};
   cluster_task task{};
-  std::optional<endpoint> coordinator{};          // left out: the address of rank 0
+  std::optional<core::endpoint> coordinator{};    // left out: the address of rank 0
   std::optional<int> local_rank{}, local_size{};  // left out: counted over equal hosts, if addresses are known
   std::string run_id{};                           // left out: a fingerprint of the addresses
   std::uint64_t generation = 0;
@@ -65,9 +67,9 @@ struct cluster_spec {
 /// out whether they mean the same cluster.
 inline std::string to_string(const cluster_spec& spec) {
   std::string out;
-  for (const role r : all_roles) {
+  for (const role r : core::all_roles) {
     if (spec[r].empty()) continue;
-    out += (out.empty() ? "" : ", ") + std::string(name_of(r));
+    out += (out.empty() ? "" : ", ") + std::string(core::name_of(r));
     for (const auto& address : spec[r]) out += ' ' + (address ? to_string(*address) : "?");
   }
   return out;
@@ -77,8 +79,8 @@ inline std::string to_string(const cluster_spec& spec) {
 /// is made from a changed copy of the spec.
 class cluster {
  public:
-  /// Throws strata::error if the spec is not valid: no process trains, several chiefs or evaluators, a task that is not in the
-  /// cluster, an address given twice, or several processes without the address of a coordinator.
+  /// Throws strata_error if the spec is not valid: no process trains, several chiefs or evaluators, a task that is not in
+  /// the cluster, an address given twice, or several processes without the address of a coordinator.
   explicit cluster(cluster_spec spec) : spec_(std::move(spec)) {
     check_members();
     check_task();
@@ -95,7 +97,8 @@ class cluster {
   /// True if this process is the chief or a worker. Only these have a rank.
   bool trains() const { return spec_.task.type == role::chief || spec_.task.type == role::worker; }
 
-  /// Among the processes that train, the chief has rank 0 and the workers follow. Throws strata::error for the other roles.
+  /// Among the processes that train, the chief has rank 0 and the workers follow. Throws strata_error for the other
+  /// roles.
   int rank() const { return rank_of(spec_.task); }
   int rank_of(cluster_task t) const {
     if (t.type != role::chief && t.type != role::worker)
@@ -113,14 +116,15 @@ class cluster {
   std::optional<int> local_rank() const { return spec_.local_rank; }
   std::optional<int> local_size() const { return spec_.local_size; }
 
-  /// Nothing if the address is unknown before the rendezvous. Throws strata::error for a task that the cluster does not have.
-  const std::optional<endpoint>& address(cluster_task t) const {
+  /// Nothing if the address is unknown before the rendezvous. Throws strata_error for a task that the cluster does not
+  /// have.
+  const std::optional<core::endpoint>& address(cluster_task t) const {
     if (!contains(t)) throw_error("there is no " + to_string(t) + " in the cluster of " + to_string(spec_));
     return spec_[t.type][static_cast<std::size_t>(t.index)];
   }
   /// True if all addresses are known without a rendezvous.
   bool knows_addresses() const {
-    return std::ranges::all_of(all_roles, [&](role r) {
+    return std::ranges::all_of(core::all_roles, [&](role r) {
       return std::ranges::all_of(spec_[r], [](const auto& address) { return address.has_value(); });
     });
   }
@@ -128,8 +132,8 @@ class cluster {
 
   /// True if this process is the only one.
   bool is_alone() const { return members() == 1 && contains(spec_.task); }
-  /// The address of the coordinator. Throws strata::error in a cluster of one process without an address.
-  const endpoint& coordinator() const {
+  /// The address of the coordinator. Throws strata_error in a cluster of one process without an address.
+  const core::endpoint& coordinator() const {
     if (!spec_.coordinator) throw_error("a cluster of one process without an address has no coordinator");
     return *spec_.coordinator;
   }
@@ -152,7 +156,8 @@ class cluster {
   void check_members() const {
     if (size() == 0) throw_error("the cluster has neither a chief nor a worker, so no process would train");
     for (const role r : {role::chief, role::evaluator}) {
-      if (count(r) > 1) throw_error(detail::formatted("the cluster has %d %ss, but may have only one", count(r), name_of(r)));
+      if (count(r) > 1)
+        throw_error(detail::formatted("the cluster has %d %ss, but may have only one", count(r), core::name_of(r)));
     }
   }
 
@@ -161,14 +166,15 @@ class cluster {
     // As in TensorFlow, the evaluator may be left out of the cluster: the others need no address of it.
     if (contains(t) || (t == cluster_task{role::evaluator, 0} && count(role::evaluator) == 0)) return;
     if (count(t.type) == 0)
-      throw_error("this process is " + to_string(t) + ", but the cluster has no " + name_of(t.type) + ": " + to_string(spec_));
+      throw_error("this process is " + to_string(t) + ", but the cluster has no " + core::name_of(t.type) + ": " +
+                  to_string(spec_));
     throw_error(detail::formatted("this process is %s, but the %ss of the cluster are 0 to %d", to_string(t).c_str(),
-                                  name_of(t.type), count(t.type) - 1));
+                                  core::name_of(t.type), count(t.type) - 1));
   }
 
   void check_addresses() const {
     std::map<std::string, cluster_task> seen;
-    for (const role r : all_roles) {
+    for (const role r : core::all_roles) {
       for (int i = 0; i < count(r); ++i) {
         const cluster_task t{r, i};
         if (!address(t)) continue;
@@ -227,8 +233,10 @@ template <class R>
 using resolver_verdict = decltype(requirements_of_resolver<R>());
 }  // namespace detail
 
+namespace core {
 /// A copyable object that returns the cluster when it is called without arguments. Strategies take one.
 template <class R>
 concept cluster_resolver = std::same_as<detail::resolver_verdict<R>, detail::no_complaint>;
+}  // namespace core
 
 }  // namespace strata

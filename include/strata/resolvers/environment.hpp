@@ -11,6 +11,7 @@
 
 namespace strata {
 
+namespace core {
 /// Returns the value of a variable; nothing if it is not set. Resolvers take it as an option, so that tests need no other
 /// process.
 using environment_reader = std::function<std::optional<std::string>(const std::string& name)>;
@@ -19,6 +20,7 @@ inline std::optional<std::string> process_environment(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value ? std::optional<std::string>(value) : std::nullopt;
 }
+}  // namespace core
 
 namespace detail {
 
@@ -26,7 +28,7 @@ namespace detail {
 template <class F>
 cluster resolved_by(const char* resolver, F&& make) {
   STRATA_TRY { return cluster(make()); }
-  STRATA_CATCH(const error& e) { throw_error({resolver, ": ", visible(e.what())}); }
+  STRATA_CATCH(const strata_error& e) { throw_error({resolver, ": ", visible(e.what())}); }
 }
 
 /// Variables by name. An empty variable counts as not set.
@@ -54,7 +56,7 @@ class variables {
       throw_error(formatted("%s is '%s', which is not a number from %d to %d", name.c_str(), value->c_str(), low, high));
     return number;
   }
-  /// Throws strata::error with `advice` if the variable is not set.
+  /// Throws strata_error with `advice` if the variable is not set.
   int number(const std::string& name, int low, int high, const std::string& advice) const {
     const std::optional<int> value = number(name, low, high);
     if (!value) throw_error(name + " is not set: " + advice);
@@ -64,7 +66,7 @@ class variables {
     const std::optional<std::string> value = text(name);
     if (!value) return std::nullopt;
     STRATA_TRY { return parse_endpoint(*value); }
-    STRATA_CATCH(const error& e) { throw_error(name + ": " + e.what()); }
+    STRATA_CATCH(const strata_error& e) { throw_error(name + ": " + e.what()); }
   }
 
  private:

@@ -66,7 +66,7 @@ inline std::vector<std::string> expand_hosts(const std::string& list) {
       std::vector<std::string> parts, product;
       try {
         parts = expand_ranges(rest.substr(0, end));
-      } catch (const error& e) {
+      } catch (const strata_error& e) {
         refuse(e.what());
       }
       if (out.size() + names.size() * parts.size() > most_hosts) refuse("it has more than 65536 hosts");

@@ -9,17 +9,18 @@ namespace strata {
 /// training-N.SERVICE is the address of another. Options that are left out are read from the environment: STRATA_SERVICE (the
 /// headless Service), STRATA_REPLICAS (the number of pods), STRATA_FIRST_ORDINAL (spec.ordinals.start of a StatefulSet, default
 /// 0), STRATA_JOB (the name of the Job or StatefulSet, needed only where HOSTNAME is that of the node, as with hostNetwork),
-/// STRATA_PORT (default 2222), and POD_NAMESPACE, needed only where pods do not search their own namespace. Throws strata::error
-/// that names the variable. https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#stable-network-id
+/// STRATA_PORT (default 2222), and POD_NAMESPACE, needed only where pods do not search their own namespace. Throws
+/// strata_error that names the variable.
+/// https://kubernetes.io/docs/concepts/workloads/controllers/statefulset/#stable-network-id
 struct kubernetes {
   std::string service{};
   int replicas = 0;
   std::uint16_t port = 0;
   std::string pod_namespace{};
-  numbered_roles roles{};
+  core::numbered_roles roles{};
   std::string job{};
   std::optional<int> first_ordinal{};
-  environment_reader environment = process_environment;
+  core::environment_reader environment = core::process_environment;
 
   cluster operator()() const {
     return detail::resolved_by("kubernetes", [&] {
@@ -51,7 +52,7 @@ struct kubernetes {
       const int listening = port ? port : variables.number("STRATA_PORT", 1, highest_port).value_or(2222);
       for (int i = 0; i < pods; ++i)
         numbered_address(spec, static_cast<std::size_t>(i)) =
-            parse_endpoint(detail::text_of({set, '-', first + i, domain, ':', listening}));
+            core::parse_endpoint(detail::text_of({set, '-', first + i, domain, ':', listening}));
       spec.run_id = variables.text(run_id_variable).value_or("");
       return spec;
     });

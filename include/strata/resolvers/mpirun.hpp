@@ -8,11 +8,11 @@ namespace strata {
 /// Reads the variables of Open MPI (OMPI_COMM_WORLD_RANK), of MPICH and its relatives (PMI_RANK), or of PMIx under Slurm
 /// (PMIX_RANK). The coordinator is process 0. MPI does not provide its host, so `coordinator` or the variable STRATA_COORDINATOR
 /// has to give host:port; under Open MPI on one host, the loopback address is the default. The other addresses are unknown until
-/// rendezvous. Throws strata::error with the name of the variable.
+/// rendezvous. Throws strata_error with the name of the variable.
 struct mpirun {
-  numbered_roles roles{};
+  core::numbered_roles roles{};
   std::string coordinator{};
-  environment_reader environment = process_environment;
+  core::environment_reader environment = core::process_environment;
 
   cluster operator()() const {
     return detail::resolved_by("mpirun", [&] {
@@ -29,7 +29,7 @@ struct mpirun {
       spec.local_size = variables.number(known.local_size, 1, size);
 
       const std::optional<std::string> job = variables.text("PMIX_NAMESPACE");
-      spec.coordinator = coordinator.empty() ? variables.address(coordinator_variable) : parse_endpoint(coordinator);
+      spec.coordinator = coordinator.empty() ? variables.address(coordinator_variable) : core::parse_endpoint(coordinator);
       if (!spec.coordinator && job && spec.local_size == size) spec.coordinator = endpoint{"127.0.0.1", port_of_run(*job)};
       if (!spec.coordinator && size > 1)
         throw_error("the address of process 0 is unknown: set STRATA_COORDINATOR to its host:port, for example with mpirun -x");

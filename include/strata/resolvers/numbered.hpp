@@ -5,12 +5,14 @@
 
 namespace strata {
 
+namespace core {
 /// The first processes train, the next ones are parameter servers, and the last one is the evaluator. Process 0 coordinates.
 struct numbered_roles {
   bool chief = false;  // whether process 0 is a chief instead of worker 0
   int ps = 0;          // how many parameter servers
   bool evaluator = false;
 };
+}  // namespace core
 
 namespace detail {
 

@@ -45,8 +45,8 @@ inline std::vector<process_number> process_numbers(const variables& variables) {
   return found;
 }
 
-/// Throws strata::error that names both variables if `other` contradicts `own`. The number of an outer launcher may differ,
-/// unless `own.matches_outer` and both count equally many processes.
+/// Throws strata_error that names both variables if `other` contradicts `own`. The number of an outer launcher may
+/// differ, unless `own.matches_outer` and both count equally many processes.
 inline void refuse_contradiction(const process_number& own, const process_number& other) {
   const bool same_count = own.size && own.size == other.size;
   const bool may_differ = other.launcher > own.launcher && !(own.matches_outer && same_count);

@@ -11,12 +11,12 @@ namespace strata {
 /// The tasks of a host have consecutive ports from `base_port` on; left out, it follows from the job id, so that jobs on one host
 /// do not collide. With the default distribution of tasks, "block", all addresses are known; otherwise only the coordinator's is
 /// known before rendezvous. STRATA_COORDINATOR overrides the coordinator's address. The run id is job and step; the generation is
-/// the number of requeues. Throws strata::error that names the variable.
+/// the number of requeues. Throws strata_error that names the variable.
 /// https://slurm.schedmd.com/srun.html#SECTION_OUTPUT-ENVIRONMENT-VARIABLES
 struct slurm {
-  numbered_roles roles{};
+  core::numbered_roles roles{};
   std::uint16_t base_port = 0;
-  environment_reader environment = process_environment;
+  core::environment_reader environment = core::process_environment;
 
   cluster operator()() const {
     return detail::resolved_by("slurm", [&] {
@@ -73,7 +73,7 @@ struct slurm {
                              const std::vector<std::string>& hosts, int base) {
     const std::string distribution = variables.text("SLURM_DISTRIBUTION").value_or("block");
     if (distribution.starts_with("arbitrary")) return;
-    const endpoint first{hosts.front(), static_cast<std::uint16_t>(base)};
+    const core::endpoint first{hosts.front(), static_cast<std::uint16_t>(base)};
     detail::numbered_address(spec, 0) = first;
 
     const std::vector<int> counts = tasks_of_hosts(variables, size, hosts.size());
@@ -85,7 +85,7 @@ struct slurm {
     if (!distribution.starts_with("block") || counts.size() != hosts.size() || sum != size) return;
     for (std::size_t host = 0, task = 0; host < hosts.size(); ++host) {
       for (int local = 0; local < counts[host]; ++local, ++task) {
-        detail::numbered_address(spec, task) = endpoint{hosts[host], static_cast<std::uint16_t>(base + local)};
+        detail::numbered_address(spec, task) = core::endpoint{hosts[host], static_cast<std::uint16_t>(base + local)};
         if (static_cast<int>(task) == number) spec.local_size = counts[host];
       }
     }

@@ -14,10 +14,10 @@ namespace strata {
 ///
 /// Without a chief, worker 0 is the chief. The evaluator may be left out of "cluster". Without "cluster" the process is the only
 /// worker. Other top-level keys, such as "environment", are ignored. STRATA_RUN_ID names the run; left out, the addresses do.
-/// Throws strata::error for any other content, and where a launcher that counts as many processes has given this one another
-/// number. https://www.tensorflow.org/guide/distributed_training#TF_CONFIG
+/// Throws strata_error for any other content, and where a launcher that counts as many processes has given this one
+/// another number. https://www.tensorflow.org/guide/distributed_training#TF_CONFIG
 struct tf_config {
-  environment_reader environment = process_environment;
+  core::environment_reader environment = core::process_environment;
 
   cluster operator()() const {
     return detail::resolved_by("TF_CONFIG", [&] {
@@ -44,7 +44,7 @@ struct tf_config {
   /// The number among all members by TF_CONFIG. A launcher may number roles that do not train in another order.
   static detail::process_number number_in(const cluster& c) {
     int before = 0, members = 0;
-    for (const role r : all_roles) {
+    for (const role r : core::all_roles) {
       if (r < c.task().type) before += c.count(r);
       members += c.count(r);
     }
@@ -92,8 +92,8 @@ struct tf_config {
   }
 
   static role role_of(const std::string& name, const std::string& where) {
-    for (const role r : all_roles) {
-      if (name == name_of(r)) return r;
+    for (const role r : core::all_roles) {
+      if (name == core::name_of(r)) return r;
     }
     throw_error({where, " names '", name, "', which is none of chief, worker, ps and evaluator"});
   }
@@ -106,8 +106,8 @@ struct tf_config {
       const std::string which = detail::text_of({name, ' ', addresses.size()});
       if (!entry.is_string()) throw_error({which, " is ", shown(entry), R"(, not a string such as "host:port")"});
       try {
-        addresses.emplace_back(parse_endpoint(entry.get<std::string>()));
-      } catch (const error& e) {
+        addresses.emplace_back(core::parse_endpoint(entry.get<std::string>()));
+      } catch (const strata_error& e) {
         throw_error({which, ": ", e.what()});
       }
     }

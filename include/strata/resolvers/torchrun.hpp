@@ -7,12 +7,12 @@ namespace strata {
 /// Reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and LOCAL_RANK and LOCAL_WORLD_SIZE if they are set. Only the address of
 /// the coordinator is known before rendezvous. If torchrun itself listens on MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE), the
 /// coordinator's port follows from the run id unless `port` is given. The generation is the number of restarts. Throws
-/// strata::error that names the variable.
+/// strata_error that names the variable.
 /// https://docs.pytorch.org/docs/stable/elastic/run.html#environment-variables
 struct torchrun {
-  numbered_roles roles{};
+  core::numbered_roles roles{};
   std::uint16_t port = 0;
-  environment_reader environment = process_environment;
+  core::environment_reader environment = core::process_environment;
 
   cluster operator()() const {
     return detail::resolved_by("torchrun", [&] {

@@ -19,7 +19,7 @@
 namespace strata {
 
 namespace detail {
-/// An attribute of this virtual machine, as the metadata server of Google Compute Engine answers. Throws strata::error.
+/// An attribute of this virtual machine, as the metadata server of Google Compute Engine answers. Throws strata_error.
 /// https://cloud.google.com/compute/docs/metadata/querying-metadata
 inline std::string attribute_of_machine(const std::string& name, const endpoint& server, std::chrono::milliseconds timeout) {
   constexpr std::size_t most = 1 << 20;  // bytes of an answer: more than the addresses of the largest slice
@@ -73,18 +73,18 @@ inline std::string attribute_of_machine(const std::string& name, const endpoint&
 
 /// One worker on each host of a slice of Cloud TPU VMs. The VM's metadata server, http://metadata.google.internal or the address
 /// in the environment variable GCE_METADATA_IP, has the addresses of all hosts and the number of this one. Worker 0 coordinates,
-/// at `port`. Throws strata::error with the answer of the server, or if there is no server.
+/// at `port`. Throws strata_error with the answer of the server, or if there is no server.
 /// https://github.com/jax-ml/jax/blob/main/jax/_src/clusters/cloud_tpu_cluster.py reads the same attributes.
 struct tpu_vms {
   std::uint16_t port = 8476;
-  environment_reader environment = process_environment;
+  core::environment_reader environment = core::process_environment;
   std::chrono::milliseconds timeout = std::chrono::seconds(10);  // of a question to the server
 
   cluster operator()() const {
     return detail::resolved_by("tpu_vms", [&] {
       const auto named = detail::variables(environment).text("GCE_METADATA_IP");
       const std::string at = named.value_or("metadata.google.internal");
-      const endpoint server = at.find(':') == at.npos ? endpoint{at, 80} : parse_endpoint(at);
+      const core::endpoint server = at.find(':') == at.npos ? core::endpoint{at, 80} : core::parse_endpoint(at);
       cluster_spec spec;
       // "unknown:unknown:10.0.0.2,unknown:unknown:10.0.0.3". An address of IPv6 would have more colons.
       constexpr std::string_view digits = "0123456789",
@@ -99,7 +99,7 @@ struct tpu_vms {
         if (host.empty() || host.find_first_not_of(of_host) != host.npos ||
             address.find_first_not_of(digits, host.size() + 1) != address.npos)
           throw_error({"worker-network-endpoints is '", all.substr(0, 200), "', which is not a list of id:id:address"});
-        spec.worker.push_back(endpoint{std::string(host), port});
+        spec.worker.push_back(core::endpoint{std::string(host), port});
         if (one.size() == rest.size()) break;
         rest.remove_prefix(one.size() + 1);
       }

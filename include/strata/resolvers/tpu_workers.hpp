@@ -9,7 +9,7 @@
 namespace strata {
 
 namespace detail {
-/// The hosts that TPU_WORKER_HOSTNAMES lists; none if it is not set. Throws strata::error if a name is empty.
+/// The hosts that TPU_WORKER_HOSTNAMES lists; none if it is not set. Throws strata_error if a name is empty.
 inline std::vector<std::string> hosts_of_slice(const variables& environment) {
   std::vector<std::string> hosts;
   const std::string all = environment.text("TPU_WORKER_HOSTNAMES").value_or("");
@@ -26,16 +26,16 @@ inline std::vector<std::string> hosts_of_slice(const variables& environment) {
 
 /// One worker on each host in TPU_WORKER_HOSTNAMES; this process is number TPU_WORKER_ID. Kubernetes Engine sets both in pods
 /// that request google.com/tpu; on TPU VMs, tpu_vms queries the metadata server. Worker 0 coordinates, at `port`. Throws
-/// strata::error with the name of the variable. https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
+/// strata_error with the name of the variable. https://cloud.google.com/kubernetes-engine/docs/concepts/tpus
 struct tpu_workers {
   std::uint16_t port = 8476;
-  environment_reader environment = process_environment;
+  core::environment_reader environment = core::process_environment;
 
   cluster operator()() const {
     return detail::resolved_by("tpu_workers", [&] {
       const detail::variables of(environment);
       cluster_spec spec;
-      for (const std::string& host : detail::hosts_of_slice(of)) spec.worker.push_back(endpoint{host, port});
+      for (const std::string& host : detail::hosts_of_slice(of)) spec.worker.push_back(core::endpoint{host, port});
       if (spec.worker.empty()) throw_error("TPU_WORKER_HOSTNAMES is not set: it lists the hosts of the slice, such as a,b");
       spec.task = {role::worker, of.number("TPU_WORKER_ID", 0, detail::most_processes, "it is the number of this host")};
       return spec;

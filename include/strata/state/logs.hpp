@@ -35,11 +35,11 @@ class logs {
   [[gnu::cold]] void set(std::string_view name, double value);
   std::optional<double> find(std::string_view name) const;
   bool contains(std::string_view name) const { return find(name).has_value(); }
-  /// Throws strata::error, which lists the existing names.
+  /// Throws strata_error, which lists the existing names.
   [[gnu::cold]] double operator[](std::string_view name) const;
 
   /// A metric of several values, such as a confusion matrix, row after row. They are neither printed nor kept in a history.
-  /// Throws strata::error, which lists the existing names.
+  /// Throws strata_error, which lists the existing names.
   [[gnu::cold]] const std::vector<double>& array(std::string_view name) const;
   [[gnu::cold]] void set_array(std::string_view name, std::vector<double> values);
 
@@ -68,23 +68,23 @@ struct evaluated : logs {
 }  // namespace detail
 
 /// The logs of all epochs, which fit returns: h["val_loss"].back().
-class history {
+class training_history {
   std::vector<int> epochs_;
   std::vector<logs> logs_;
   std::vector<time_split> times_;
 
  public:
-  history() = default;
+  training_history() = default;
   // Copied, moved and destroyed by functions of logs.ipp, so that they are not inlined into each caller.
-  history(const history& other);
-  history(history&& other) noexcept;
-  history& operator=(const history& other);
-  history& operator=(history&& other) noexcept;
-  ~history();
+  training_history(const training_history& other);
+  training_history(training_history&& other) noexcept;
+  training_history& operator=(const training_history& other);
+  training_history& operator=(training_history&& other) noexcept;
+  ~training_history();
   /// Epochs count from 0.
   [[gnu::cold]] void add(int epoch, const logs& of_epoch);
 
-  /// The value of each epoch that has it. If none has, throws strata::error, which lists the existing names.
+  /// The value of each epoch that has it. If none has, throws strata_error, which lists the existing names.
   [[gnu::cold]] std::vector<double> operator[](std::string_view name) const;
   bool contains(std::string_view name) const;
 
@@ -99,7 +99,7 @@ class history {
   void add_time(const time_split& of_next_process);
 
   /// Epoch 1 - loss: 0.2811 - accuracy: 0.9123, one line per epoch
-  friend std::ostream& operator<<(std::ostream& out, const history& h);
+  friend std::ostream& operator<<(std::ostream& out, const training_history& h);
 };
 
 }  // namespace strata

@@ -72,26 +72,26 @@ STRATA_FUNCTION std::ostream& operator<<(std::ostream& out, const logs& l) {
   return out;
 }
 
-STRATA_FUNCTION history::history(const history& other) = default;
-STRATA_FUNCTION history::history(history&& other) noexcept = default;
-STRATA_FUNCTION history& history::operator=(const history& other) = default;
-STRATA_FUNCTION history& history::operator=(history&& other) noexcept = default;
-STRATA_FUNCTION history::~history() = default;
+STRATA_FUNCTION training_history::training_history(const training_history& other) = default;
+STRATA_FUNCTION training_history::training_history(training_history&& other) noexcept = default;
+STRATA_FUNCTION training_history& training_history::operator=(const training_history& other) = default;
+STRATA_FUNCTION training_history& training_history::operator=(training_history&& other) noexcept = default;
+STRATA_FUNCTION training_history::~training_history() = default;
 
-STRATA_FUNCTION void history::add_time(const time_split& of_next_process) { times_.push_back(of_next_process); }
+STRATA_FUNCTION void training_history::add_time(const time_split& of_next_process) { times_.push_back(of_next_process); }
 
-STRATA_FUNCTION std::ostream& operator<<(std::ostream& out, const history& h) {
+STRATA_FUNCTION std::ostream& operator<<(std::ostream& out, const training_history& h) {
   for (std::size_t i = 0; i < h.size(); ++i) out << "Epoch " << h.epochs_[i] + 1 << " - " << h.logs_[i] << '\n';
   return out;
 }
 
-STRATA_FUNCTION void history::add(int epoch, const logs& of_epoch) {
+STRATA_FUNCTION void training_history::add(int epoch, const logs& of_epoch) {
   epochs_.push_back(epoch);
   logs& kept = logs_.emplace_back();
   for (const auto& value : of_epoch) kept.set(value.first, value.second);
 }
 
-STRATA_FUNCTION std::vector<double> history::operator[](std::string_view name) const {
+STRATA_FUNCTION std::vector<double> training_history::operator[](std::string_view name) const {
   std::vector<double> out;
   for (const logs& one : logs_)
     if (const auto value = one.find(name)) out.push_back(*value);
@@ -103,7 +103,7 @@ STRATA_FUNCTION std::vector<double> history::operator[](std::string_view name) c
       {"there is no '", name, "' in the history", all.empty() ? ": it is empty" : detail::text_of({"; it has ", all.names()})});
 }
 
-STRATA_FUNCTION bool history::contains(std::string_view name) const {
+STRATA_FUNCTION bool training_history::contains(std::string_view name) const {
   for (const logs& one : logs_)
     if (one.contains(name)) return true;
   return false;

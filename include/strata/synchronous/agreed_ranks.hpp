@@ -27,8 +27,8 @@ template <class Program, class Map, int Ranks>
       divided += text_of({divided.empty() ? "" : ", ", name_of_layer(t, i).view(), " ", divisions_of<items>[i].how()});
   return divided;
 }
-/// Throws strata::error in all processes if their number is not that of the ranks, or if they have other programs or divide other
-/// layers. groups: the current number of groups. places: the places of each rank, each in a process of its own.
+/// Throws strata_error in all processes if their number is not that of the ranks, or if they have other programs or
+/// divide other layers. groups: the current number of groups. places: the places of each rank, each in a process of its own.
 template <class Program, class Map, int Ranks, int Groups, communicator C>
 [[gnu::cold]] one_rank_per_process<C> agreed_ranks(C processes, const typename Program::optimizer& optimizer, std::uint64_t seed,
                                                    const compute_options& compute, int groups = Groups, int places = 1) {

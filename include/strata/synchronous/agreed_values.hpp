@@ -33,7 +33,7 @@ template <class Program>
   values.push_back({"program", text_of_program<Program>(), false});
   return values;
 }
-/// Throws strata::error in all processes if one of them has other values than process 0.
+/// Throws strata_error in all processes if one of them has other values than process 0.
 template <communicator C>
 [[gnu::cold]] void refuse_differences(process_group_over<C>& group, const std::vector<agreed_value>& values) {
   std::vector<double> hashes;

@@ -15,9 +15,11 @@
 namespace strata {
 
 template <int Groups>
-struct data_parallel;  // distribute/mesh.hpp
+struct data_parallel;  // distribute/device_mesh.hpp
+namespace core {
 template <class Program, class Backend, communicator C, int Groups>
 class stage_executor;  // synchronous/stage_executor.hpp
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason data_parallel_has_at_least_one_group;
@@ -25,6 +27,7 @@ inline constexpr reason the_ranks_of_a_mesh_compute_on_the_cpu{
     "the ranks of a mesh compute on the CPU: write pipeline in place of gpu_pipeline, or gpu_pipeline without a mesh"};
 }  // namespace reasons
 
+namespace core {
 /// A division of a network: `Groups` groups, which divide batches by leaves, of the places of Split, each of which computes some
 /// stages. `in_threads` is its executor where each place is a thread, `executor` where each is a process.
 template <int Groups, class Split, class Backend>
@@ -86,5 +89,6 @@ struct pipelines {
     using backend = backend_among<detail::alone>;
   };
 };
+}  // namespace core
 
 }  // namespace strata

@@ -15,7 +15,7 @@
 #include <strata/program/refused_divisions.hpp>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// given: the compute options of the strategy.
 template <communicator Communicator>
@@ -125,7 +125,7 @@ class process_split_engine : public split_engine<Program, Backend> {
   /// The elements of the gradient of a leaf in this process.
   long gradient_elements() const { return arenas.trainable[place_]; }
 
-  /// Throws strata::error if the processes do not have batches of the same size.
+  /// Throws strata_error if the processes do not have batches of the same size.
   void begin(purpose why, const samples<T>& batch, philox random, int group = 0, int groups = 1) {
     if (why == purpose::inference) return base::begin(why, batch, random, group * places + place_, groups * places);
     divide_parameters();
@@ -364,4 +364,4 @@ struct engine_for<Program, split_among<Base, Split, Communicator>> {
   using type = process_split_engine<Program, split_among<Base, Split, Communicator>>;
 };
 
-}  // namespace strata
+}  // namespace strata::core

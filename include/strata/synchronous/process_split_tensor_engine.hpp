@@ -12,6 +12,7 @@ struct use_of_predictions<Program, split_among<tensor_backend<Base>, Split, Comm
     : use_of_predictions<Program, tensor_backend<Base>> {};
 }  // namespace detail
 
+namespace core {
 /// The group has the processes with the same rank. ranks: one, with those at the same place.
 template <class T, communicator Communicator>
 struct process_split_tensor_options : tensor_options<T> {
@@ -81,5 +82,6 @@ template <class Program, class Base, class Split, class Communicator>
 struct engine_for<Program, split_among<tensor_backend<Base>, Split, Communicator>> {
   using type = process_split_tensor_engine<Program, split_among<tensor_backend<Base>, Split, Communicator>>;
 };
+}  // namespace core
 
 }  // namespace strata

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// An elastic_communicator whose processes form groups, each with one copy of the network. Members of complete groups have the
 /// numbers 0 to computing() - 1, group after group; the others are spares.
@@ -158,7 +158,8 @@ class regrouping_executor : public Division::template printed<Program>,
     });
     return sums;
   }
-  /// A spare gets the predictions of the others if a process does not compute them alone; otherwise it throws strata::error.
+  /// A spare gets the predictions of the others if a process does not compute them alone; otherwise it throws
+  /// strata_error.
   void predict(const samples<T>& batch, const output_rows<T>& out) {
     if constexpr (Division::divides_layers) {
       operation({}, [&] {
@@ -172,8 +173,8 @@ class regrouping_executor : public Division::template printed<Program>,
     }
   }
 
-  /// Throws strata::error after a step, until finish(), evaluate_step() or collect_slots() is called in all processes; in a spare
-  /// until finish() or evaluate_step() is.
+  /// Throws strata_error after a step, until finish(), evaluate_step() or collect_slots() is called in all processes; in
+  /// a spare until finish() or evaluate_step() is.
   std::span<T> parameters() {
     if (inner_) return inner_->parameters();
     refuse_old_parameters();
@@ -340,4 +341,4 @@ class regrouping_executor : public Division::template printed<Program>,
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -38,11 +38,13 @@ struct same_layers<C, 1> {
 };
 }  // namespace detail
 
+namespace core {
 /// `Groups` pipelines, which divide a batch by leaves; each has a process for each place. The engine of a process acts as if it
 /// had all layers, so the step is that of one process, or that of processes that divide batches; agreements of all processes use
 /// the group. In a step each process has the parameters and slots of its stages only; between two epochs it has all parameters.
-/// Throws strata::error, in all processes, if their number is not that of the places of all groups, or if they have different
-/// programs or stages. The number of groups at the start determines how a batch is cut into leaves; there may be fewer later.
+/// Throws strata_error, in all processes, if their number is not that of the places of all groups, or if they have
+/// different programs or stages. The number of groups at the start determines how a batch is cut into leaves; there may be fewer
+/// later.
 template <class Program, class Backend, communicator C, int Groups = 1>
 class stage_executor : detail::holds_group<C>,
                        public synchronous_executor<Program, Backend, typename detail::same_layers<C, Groups>::type> {
@@ -102,7 +104,7 @@ class stage_executor : detail::holds_group<C>,
     base::predict(batch, out);
   }
 
-  /// Throws strata::error after a step, until finish(), evaluate_step() or collect_slots() is called in all processes.
+  /// Throws strata_error after a step, until finish(), evaluate_step() or collect_slots() is called in all processes.
   std::span<T> parameters() {
     refuse_parts_of_parameters();
     return base::parameters();
@@ -158,5 +160,6 @@ class stage_executor : detail::holds_group<C>,
     return group;
   }
 };
+}  // namespace core
 
 }  // namespace strata

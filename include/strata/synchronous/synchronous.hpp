@@ -27,12 +27,14 @@
 
 namespace strata {
 
+namespace core {
 // Defined in among_processes.hpp, which strategies of several processes include.
 template <communicator C>
 class leaf_exchange;
 struct gradient_bucket;
 template <class Program, class Backend>
 std::vector<gradient_bucket> gradient_buckets(std::size_t bytes_per_pack);
+}  // namespace core
 namespace detail {
 template <class Engine, communicator C>
 class process_reduction;
@@ -40,6 +42,7 @@ template <class Engine, communicator C, class Sharding>
 class sliced_state;
 }  // namespace detail
 
+namespace core {
 /// Sharding: zero<0>, or the zero<...> that divides the state of a training into slices.
 template <class Program, class Backend, communicator Communicator = detail::alone, class Sharding = zero<0>>
 class synchronous_executor
@@ -110,8 +113,8 @@ class synchronous_executor
     parameters_changed();
   }
 
-  /// With zero, throws strata::error if a process was lost while the parameters of a step were exchanged; with zero<3> also after
-  /// a step, until finish() or collect_slots().
+  /// With zero, throws strata_error if a process was lost while the parameters of a step were exchanged; with zero<3>
+  /// also after a step, until finish() or collect_slots().
   std::span<T> parameters() {
     state_.refuse_parts_of_parameters(engine_);
     return host_.parameters(engine_);
@@ -464,5 +467,6 @@ class synchronous_executor
     engine_.set_statistics(first, values);
   }
 };
+}  // namespace core
 
 }  // namespace strata

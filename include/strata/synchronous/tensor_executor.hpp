@@ -35,11 +35,12 @@ struct executor_of_rank<Program, Backend, Group, void, Groups> {
 };
 }  // namespace detail
 
+namespace core {
 /// `Groups` groups of `Ranks` ranks. The ranks of a group divide the layers of the network as Map says; groups divide batches by
 /// leaves, as processes of other strategies do. Rank r of group g has number g * Ranks + r. With a Split, each rank has a thread
 /// or a process for each of P places, and process (g * P + p) * Ranks + r is its place p. A rank has the parameters, gradients
 /// and slots of its part. If ranks are processes, a process has all parameters before the first step, after finish() and after
-/// collect_slots(); otherwise parameters() throws strata::error. prepare, train_step, evaluate_step, predict, finish and
+/// collect_slots(); otherwise parameters() throws strata_error. prepare, train_step, evaluate_step, predict, finish and
 /// collect_slots are collective calls. Split: void, or how the stages of a pipeline follow each other, in which each rank
 /// computes its part of the layers.
 template <class Program, class Map, int Ranks, int Groups, class Base, class Places, class Split = void>
@@ -335,5 +336,6 @@ class tensor_executor : Places, public executor_defaults {
     });
   }
 };
+}  // namespace core
 
 }  // namespace strata

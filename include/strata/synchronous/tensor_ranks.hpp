@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// A division of a network: `Groups` groups, which divide batches by leaves, of `Ranks` ranks, which divide layers as Map says.
 /// Split: void, or how the stages of a rank's part follow each other, each in a place of its own. See pipelines for the members.
@@ -30,7 +30,7 @@ struct tensor_ranks {
   template <class C>
   using backend_of_rank = typename detail::backend_of_rank<Backend, Split, C>::type;
   template <class Program>
-  using program_of_rank = strata::program_of_rank<Program, Map, Ranks>;
+  using program_of_rank = strata::core::program_of_rank<Program, Map, Ranks>;
   template <class Program, class C>
   using executor = tensor_executor<Program, Map, Ranks, Groups, Backend, detail::one_rank_per_process<C>, Split>;
   template <class Program>
@@ -86,4 +86,4 @@ struct tensor_ranks {
   };
 };
 
-}  // namespace strata
+}  // namespace strata::core

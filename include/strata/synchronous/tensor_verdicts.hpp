@@ -23,6 +23,7 @@ inline constexpr reason fits_in_does_not_go_with_divided_layers_set_a_smaller_mi
     "micro_batch"};
 }  // namespace reasons
 
+namespace core {
 // The parts of the diagnostics. None is ever defined.
 template <class Loss, class Why>
 struct loss_cannot_be_divided;
@@ -30,6 +31,7 @@ template <class Metric, class Why>
 struct metric_cannot_be_divided;
 template <class Optimizer, class Why>
 struct optimizer_cannot_be_divided;
+}  // namespace core
 namespace reasons {
 inline constexpr reason it_keeps_means_of_whole_rows_and_columns_which_no_rank_has{
     "the optimizer keeps means of whole rows and columns, which no rank has: use another one, such as adam or lamb"};

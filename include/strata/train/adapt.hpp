@@ -18,8 +18,10 @@
 
 namespace strata {
 
+namespace core {
 template <class Network, class Why>
 struct nothing_to_adapt;
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason adapt_needs_a_normalization_after_input{
@@ -57,7 +59,7 @@ class feature_moments {
     }
   }
 
-  /// Throws strata::error if a feature is nan or infinite, or if its moments are too large for T.
+  /// Throws strata_error if a feature is nan or infinite, or if its moments are too large for T.
   template <class T>
   [[gnu::cold]] void write(T* mean, T* variance) const {
     for (std::size_t c = 0; c < mean_.size(); ++c) {

@@ -52,8 +52,8 @@ class gathered {
 /// "batches of 64, 8 in a pass, epochs 0 to 5, steps_per_epoch 0": what has to be equal in a process that joins late.
 std::string to_string(const plan_of_fit& p);
 
-/// Throws strata::error that names the difference if the plan of process `rank` differs from that of process 0. `order` is that
-/// of this process.
+/// Throws strata_error that names the difference if the plan of process `rank` differs from that of process 0. `order` is
+/// that of this process.
 void refuse_other_plan(const plan_of_fit& first, const plan_of_fit& other, std::size_t rank, std::string_view order);
 
 /// Called before the first step: processes with different plans would wait for each other in vain, or train a mixture of two

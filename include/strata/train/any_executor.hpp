@@ -80,6 +80,7 @@ constexpr reported_metric report_of([[maybe_unused]] int predictions) {
 
 }  // namespace detail
 
+namespace core {
 /// The members are described at the concept executor. Metric sums are a span: those of the loss, then those of each metric.
 template <class T>
 class any_executor {
@@ -91,7 +92,7 @@ class any_executor {
 
   virtual program_info about() const = 0;
   virtual any_process_group& group() = 0;
-  /// Throws strata::error for a label outside the classes, and for an index that is no row of an embedding.
+  /// Throws strata_error for a label outside the classes, and for an index that is no row of an embedding.
   virtual void check(const samples<T>& batch, row_range rows, const detail::sample_names& names) = 0;
   virtual void prepare(int batch_size, purpose) = 0;
   /// Afterwards its sums are there, unless results are pending: then its own is the last of them.
@@ -117,6 +118,7 @@ class any_executor {
   any_executor(const any_executor&) = default;
   ~any_executor() = default;
 };
+}  // namespace core
 
 namespace detail {
 

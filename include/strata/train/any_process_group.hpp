@@ -8,6 +8,7 @@
 
 namespace strata {
 
+namespace core {
 /// The members are described at the concept process_group.
 class any_process_group {
  public:
@@ -53,6 +54,7 @@ class any_membership {
   any_membership(const any_membership&) = default;
   ~any_membership() = default;
 };
+}  // namespace core
 
 namespace detail {
 

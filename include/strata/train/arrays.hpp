@@ -52,7 +52,7 @@ struct array_traits<A> {
   static constexpr bool valid = true, flat = false, integral = std::integral<value_type> && A::extents.rank() == 0;
 };
 
-/// The rows of an array, which must outlive them; S: the shape of a row if the array is flat. Throws strata::error if the
+/// The rows of an array, which must outlive them; S: the shape of a row if the array is flat. Throws strata_error if the
 /// elements do not make whole rows.
 template <shape S, class A>
 auto rows_of_array(const char* call, const char* name, const A& a) {
@@ -91,7 +91,7 @@ auto truth_of_array(const char* call, const Y& y) {
   }
 }
 
-/// Samples of x and y. Throws strata::error if their numbers of samples differ.
+/// Samples of x and y. Throws strata_error if their numbers of samples differ.
 template <class Program, class X, class Y>
 auto samples_of_arrays(const char* call, const X& x, const Y& y) {
   auto rows = rows_of_array<Program::network::input_shape>(call, "x", x);
@@ -108,8 +108,8 @@ using samples_of_array_t =
     data::tensor_slices<decltype(rows_of_array<Program::network::input_shape>("", "", std::declval<const X&>())),
                         data::no_labels>;
 
-/// Samples with a weight each. Throws strata::error if the number of weights differs from that of the samples, or if one is not
-/// finite.
+/// Samples with a weight each. Throws strata_error if the number of weights differs from that of the samples, or if one
+/// is not finite.
 template <class Samples, class Weights>
 auto weighted(const char* call, Samples samples, const Weights& weights) {
   using W = std::ranges::range_value_t<Weights>;

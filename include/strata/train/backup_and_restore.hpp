@@ -43,7 +43,7 @@ struct backup_options {
 ///
 /// While fit runs, the folder belongs to it: another training that uses it, in any process, is an error that names the host and
 /// the process. A snapshot replaces the previous one when it is complete; the previous one is kept as well. If the newest is
-/// damaged, a line on standard error says so, the file is renamed, and the previous one is used. Throws strata::error for
+/// damaged, a line on standard error says so, the file is renamed, and the previous one is used. Throws strata_error for
 /// settings that make no sense, before the first epoch, if both are damaged, if the snapshot belongs to another training, and if
 /// one cannot be written; the older ones stay.  https://keras.io/api/callbacks/backup_and_restore
 struct backup_and_restore {
@@ -85,7 +85,7 @@ struct backup_and_restore {
     std::exception_ptr failure;
     if (session.group.is_chief()) {
       STRATA_TRY {
-        const announced_work reads(session.group, "reads a snapshot");
+        const core::announced_work reads(session.group, "reads a snapshot");
         hold_folder();
         found = read_newest(session.fit);
       }
@@ -99,7 +99,7 @@ struct backup_and_restore {
     if (!complaint.empty()) throw_error({"the chief could not restore the training: ", complaint});
     broadcast(session.group, found);
     if (found.empty()) return;
-    for (const resumable_fit::array& a : session.fit.arrays()) session.group.broadcast(a.bytes);
+    for (const core::resumable_fit::array& a : session.fit.arrays()) session.group.broadcast(a.bytes);
     session.fit.resume_at(detail::position_of(detail::unpacked(found), newest().string()));
   }
 
@@ -132,17 +132,17 @@ struct backup_and_restore {
   io::snapshot_files files() const { return io::snapshot_files(folder / "snapshot.safetensors"); }
   bool asked_to_stop(const training_session& session) const { return fit.watch->requested() || session.state.asked_to_stop; }
 
-  void save(resumable_fit& saved, any_process_group& group) {
+  void save(core::resumable_fit& saved, core::any_process_group& group) {
     saved.drop_rounding_errors();  // a training that resumes from this snapshot starts without them, too
     saved.collect_slices();
     if (!group.is_chief()) return;
-    const announced_work saves(group, "saves a snapshot");
+    const core::announced_work saves(group, "saves a snapshot");
     if (!*fit.lock) hold_folder();  // this process has become the chief after the first one failed
     detail::write_unfinished_snapshot(files().unfinished(), saved);
     files().replace();
   }
 
-  /// Throws strata::error if another training uses the folder, or if it cannot be made.
+  /// Throws strata_error if another training uses the folder, or if it cannot be made.
   void hold_folder() const {
     std::error_code failure;
     std::filesystem::create_directories(folder, failure);
@@ -158,9 +158,9 @@ struct backup_and_restore {
   }
 
   /// Reads the arrays of the newest undamaged snapshot, and returns its metadata. Empty if there is no snapshot.
-  std::string read_newest(resumable_fit& restored) {
+  std::string read_newest(core::resumable_fit& restored) {
     const auto [file, damages] = files().recover([](const std::filesystem::path& each) {
-      const std::string damage = damage_of_snapshot(each);
+      const std::string damage = core::damage_of_snapshot(each);
       return damage.empty() ? damage : detail::text_of({each.string(), " is damaged: ", damage});
     });
     if (file.empty() && !damages.empty())
@@ -168,17 +168,17 @@ struct backup_and_restore {
           {damages, ": there is no snapshot left to continue from (without these files the training starts from the beginning)"});
     if (file.empty()) return {};
     if (!damages.empty()) std::cerr << damages << "; the training continues from " << file.string() << std::endl;
-    return detail::packed(load_snapshot(file, restored));
+    return detail::packed(core::load_snapshot(file, restored));
   }
 
   /// Replaces the text in all processes by that of the chief.
-  static void broadcast(any_process_group& group, std::string& text) {
+  static void broadcast(core::any_process_group& group, std::string& text) {
     std::uint64_t size = text.size();
     group.broadcast(std::as_writable_bytes(std::span(&size, 1)));
     text.resize(std::size_t(size));
     group.broadcast(std::as_writable_bytes(std::span(text)));
   }
 };
-static_assert(session_callback<backup_and_restore>);
+static_assert(core::session_callback<backup_and_restore>);
 
 }  // namespace strata

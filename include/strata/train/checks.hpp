@@ -18,7 +18,7 @@ inline void check_labels(const std::int32_t* labels, row_range rows, int classes
                    classes - 1});
 }
 
-/// Throws strata::error if the batch has no samples, or lacks an array that the network or a loss reads.
+/// Throws strata_error if the batch has no samples, or lacks an array that the network or a loss reads.
 template <class Program>
 void check_arrays(const samples<typename Program::value_type>& batch) {
   if (batch.count < 1) throw_error({"a batch of ", batch.count, " samples: a step needs at least one"});
@@ -55,7 +55,7 @@ void check_rows(const samples<typename Program::value_type>& batch, row_range ro
 inline constexpr const char* after_bad_step =
     "; weights and moments of the optimizer may be ruined: load weights and call reset_optimizer() before the next fit";
 
-/// Throws strata::error if one of the `size` elements of sample n is nan or infinite.
+/// Throws strata_error if one of the `size` elements of sample n is nan or infinite.
 template <class T>
 void report_not_finite(const T* array, int n, long size, const std::string& where, const char* what, const sample_names& names) {
   for (long i = 0; array && i < size; ++i)
@@ -64,7 +64,7 @@ void report_not_finite(const T* array, int n, long size, const std::string& wher
                    after_bad_step});
 }
 
-/// Guards against a fit within a fit: a second object for the same trainer throws strata::error.
+/// Guards against a fit within a fit: a second object for the same trainer throws strata_error.
 class running_fit {
   bool& runs_;
 

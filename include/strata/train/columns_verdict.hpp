@@ -16,6 +16,7 @@
 
 namespace strata {
 
+namespace core {
 // The words of the diagnostics. None is ever defined.
 template <class Node, class Why>
 struct column_is_missing;
@@ -25,6 +26,7 @@ template <class Node, class Why>
 struct column_given_twice;
 template <class Node, class Taken, class Yielded, class Why>
 struct column_mismatch;
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason a_graph_takes_columns_such_as_of_image_of_an_array_or_batches_of_a_data_set_with_columns{
@@ -41,7 +43,7 @@ inline constexpr reason weights_of_samples_of_a_graph_belong_to_the_data_set_dat
 namespace detail {
 
 /// The rows of a column as a graph reads them: numbers get the shape of the input or of the predictions. The array must outlive
-/// them. Throws strata::error if its elements do not make whole samples.
+/// them. Throws strata_error if its elements do not make whole samples.
 template <class Program, class Node, class Array>
 auto column_of_rows(const char* call, const column<Node, Array>& from) {
   using given = std::remove_cvref_t<Array>;
@@ -63,7 +65,7 @@ auto column_of_rows(const char* call, const column<Node, Array>& from) {
       return of<Node>(std::span(from.values));
   }
 }
-/// Samples of some columns. Throws strata::error if their numbers of samples differ.
+/// Samples of some columns. Throws strata_error if their numbers of samples differ.
 template <class Program, class... Columns>
 auto samples_of_columns(const char* call, const Columns&... columns) {
   return data::from_tensor_slices(column_of_rows<Program>(call, columns)...);

@@ -64,11 +64,12 @@ void copy_weights(const From& from, To& to) {
   static_assert(stands_once, "copy_weights<Layers>: Layers must be exactly one item of each network");
   static_assert(std::is_same_v<typename From::value_type, typename To::value_type>, "copy_weights: the precisions differ");
   if constexpr (stands_once) {
-    constexpr bool equal = detail::for_equal_parameters(layout_of<a>, nodes_of_a, layout_of<b>, nodes_of_b, [](auto&, auto&) {});
+    constexpr bool equal =
+        detail::for_equal_parameters(core::layout_of<a>, nodes_of_a, core::layout_of<b>, nodes_of_b, [](auto&, auto&) {});
     static_assert(equal,
                   "copy_weights: the layers receive another shape in the second network, so their weights differ in shape");
     if constexpr (requires { to.executor(); }) {  // a refused trainer has no executor, and reports its own error
-      detail::for_equal_parameters(layout_of<a>, nodes_of_a, layout_of<b>, nodes_of_b,
+      detail::for_equal_parameters(core::layout_of<a>, nodes_of_a, core::layout_of<b>, nodes_of_b,
                                    [values = from.parameters(), arena = to.executor().parameters()](auto& source, auto& place) {
                                      const auto size = std::size_t(source.what.extents.size());
                                      std::ranges::copy(values.subspan(std::size_t(source.offset), size),

@@ -13,6 +13,7 @@
 
 namespace strata {
 
+namespace core {
 // The words of the diagnostics. None is ever defined: the type name is the error message.
 template <int... Extents>
 struct the_network_takes;
@@ -26,12 +27,15 @@ template <class T>
 struct the_network_computes_in;
 template <class T>
 struct the_batches_hold;
+}  // namespace core
 template <class Taken, class Yielded, class Why>
 struct data_mismatch;
+namespace core {
 template <class Loss, label_kind Wanted>
 struct the_loss_takes_labels;
 template <label_kind Given>
 struct the_data_set_has_labels;
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason input_of_the_network_has_the_shape_of_one_sample{"input<...> has the extents of one sample"};

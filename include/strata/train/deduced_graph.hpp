@@ -11,6 +11,7 @@
 
 namespace strata {
 
+namespace core {
 // The words of the diagnostics. None is ever defined.
 template <class Node, class Why>
 struct output_without_loss;
@@ -18,6 +19,7 @@ template <class Node, class Why>
 struct no_output;
 template <class Node, class Why>
 struct compared_twice;
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason each_output_of_a_graph_is_compared_such_as_compare_kind_of_a_loss{

@@ -22,11 +22,13 @@
 
 namespace strata {
 
+namespace core {
 // The words of the diagnostics. None is ever defined.
 template <class Network, class Why>
 struct network_without_input;
 template <class Second, class Third, class Why>
 struct swapped_arguments;
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason a_trainer_takes_a_network_an_optimizer_and_a_loss{
@@ -131,9 +133,9 @@ template <class Program, class Strategy>
   requires(devices_of<typename Program::network> > devices_of_strategy<Strategy>)
 struct split_verdict_of<Program, Strategy> {
   using type = missing_device<
-      device<devices_of<typename Program::network> - 1>,
+      on_device<devices_of<typename Program::network> - 1>,
       because<(names_devices<Strategy> ? reasons::the_strategy_has_no_such_device_give_placed_more_thread_groups_or_gpus
-                                       : reasons::the_strategy_has_one_device_use_placed_or_leave_out_on)>>;
+                                       : reasons::the_strategy_has_one_device_use_placed_or_leave_out_on_device)>>;
 };
 
 /// The diagnostic of a strategy for a program that it cannot train, `Strategy::verdict<Program>`, or else that of its backend.
@@ -212,7 +214,7 @@ struct deduced_program<Network, Optimizer, Loss, Extra...> {
     if constexpr (!std::is_void_v<first>) {
       return std::type_identity<refused_program<first, Network, values>>{};
     } else {
-      using whole = strata::program<Network, Loss, Optimizer, typename extras::metrics, typename extras::precision>;
+      using whole = strata::core::program<Network, Loss, Optimizer, typename extras::metrics, typename extras::precision>;
       using second = typename decltype(sentence_on_whole<whole, typename extras::strategy, Extra...>())::type;
       return std::type_identity<std::conditional_t<std::is_void_v<second>, whole, refused_program<second, Network, values>>>{};
     }
@@ -279,11 +281,11 @@ class trainer<detail::refused_program<Sentence, Network, Values>, void> {
   using network = Network;
 
   explicit trainer(const auto&...) {}
-  history fit(const auto&...) { return {}; }
+  training_history fit(const auto&...) { return {}; }
   bool serve() { return false; }
   detail::evaluated<Values> evaluate(const auto&...) { return {}; }
   typename detail::refused_predictions<Network>::type predict(const auto&...) { return {}; }
-  std::array<metric_sum, 2> train_step(const auto&...) { return {}; }
+  std::array<core::metric_sum, 2> train_step(const auto&...) { return {}; }
   std::span<float> parameters() const { return {}; }
   void set_parameters(const auto&...) {}
   void adapt(const auto&...) {}

@@ -58,7 +58,7 @@ class fit_loop {
       : executor_(executor), steps_(steps), stream_(stream), settings_(settings), sums_(pairs_of(steps.metrics())) {}
 
   /// `validate` adds the values of the validation to those of an epoch.
-  history run(const hook_list& hooks, const std::function<void(logs&)>& validate);
+  training_history run(const hook_list& hooks, const std::function<void(logs&)>& validate);
 
  private:
   void give_notice() const;
@@ -83,7 +83,7 @@ class fit_loop {
 };
 
 template <class T>
-[[gnu::cold]] history fit_loop<T>::run(const hook_list& hooks, const std::function<void(logs&)>& validate) {
+[[gnu::cold]] training_history fit_loop<T>::run(const hook_list& hooks, const std::function<void(logs&)>& validate) {
   const auto refuse_negative = [](const char* option, long value) {
     if (value < 0) throw_error({"fit: ", option, '(', value, "): it must be at least 0"});
   };

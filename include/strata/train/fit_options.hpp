@@ -50,7 +50,7 @@ struct batch_size {
   int count = 32;
   constexpr explicit batch_size(int n) : count(n) {}
 
-  /// The size of a batch of `samples` samples. Throws strata::error if the count is below 1.
+  /// The size of a batch of `samples` samples. Throws strata_error if the count is below 1.
   int of(std::size_t samples) const {
     if (count < 1) throw_error({"batch_size(", count, "): a batch has at least one sample"});
     return static_cast<int>(std::min(samples, static_cast<std::size_t>(count)));
@@ -109,7 +109,7 @@ class class_weight {
   }
 
   bool empty() const { return weights_.empty(); }
-  /// Throws strata::error for a class outside [0, classes), and for a weight that is negative or not finite.
+  /// Throws strata_error for a class outside [0, classes), and for a weight that is negative or not finite.
   void check(long classes) const;
   /// ", class_weight {0: 1, 1: 50}"; empty without weights. Processes that train together compare it.
   std::string text() const;
@@ -163,7 +163,8 @@ struct validation_split {
   double fraction;
   constexpr explicit validation_split(double f) : fraction(f) {}
 
-  /// How many of the first samples train, rounded down as in Keras. Throws strata::error if one of the two parts would be empty.
+  /// How many of the first samples train, rounded down as in Keras. Throws strata_error if one of the two parts would be
+  /// empty.
   std::size_t to_train(std::size_t samples) const {
     if (!(fraction > 0 && fraction < 1))
       throw_error({"validation_split(", fraction,

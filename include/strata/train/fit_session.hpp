@@ -35,6 +35,7 @@ auto all_slots(Executor& executor) {
 }
 }  // namespace detail
 
+namespace core {
 /// An executor whose state is complete in this process, so that a training can be saved and resumed.
 ///   `slots()`                  the state of the optimizer: one array of the layout's trainable size per slot; or, if it is
 ///                              sharded, `whole_slots()` after `collect_slots()`, see synchronous_executor
@@ -49,6 +50,7 @@ concept resumable_executor = executor<E, Program> && requires(E e, const E& k) {
   { k.seed() } -> std::convertible_to<std::uint64_t>;
   e.drop_rounding_errors();
 };
+}  // namespace core
 
 namespace detail {
 

@@ -14,15 +14,19 @@
 
 namespace strata {
 
+namespace core {
 // The words of the diagnostics. None is ever defined: the type name is the error message.
 template <int Size>
 struct samples_in_a_batch;
 template <class Batch, class Into, class Why>
 struct batch_cannot_be_cut;
+}  // namespace core
 template <int Count>
 struct micro_batches;  // program/stages/timetable.hpp
+namespace core {
 template <int Groups, int MicroBatches>
 struct groups_of_micro_batches;
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason the_number_of_micro_batches_divides_the_batch{"the number of micro-batches divides the size of a batch"};
@@ -85,6 +89,7 @@ template <class Option>
 struct is_sample_weight_without_numbers : std::bool_constant<is_sample_weight<Option> && !has_numbers<Option>> {};
 }  // namespace detail
 
+namespace core {
 /// What fit takes besides the data: options and callbacks, in any order.
 template <class O>
 concept fit_option = std::same_as<O, epochs> || std::same_as<O, initial_epoch> || std::same_as<O, steps_per_epoch> ||
@@ -92,6 +97,7 @@ concept fit_option = std::same_as<O, epochs> || std::same_as<O, initial_epoch> |
                      std::same_as<O, verbosity> || std::same_as<O, validation_split> || std::same_as<O, validation_freq> ||
                      std::same_as<O, validation_steps> || detail::is_sample_weight<O> || std::same_as<O, class_weight> ||
                      detail::is_validation<O> || callback<O> || session_callback<O>;
+}  // namespace core
 
 namespace detail {
 

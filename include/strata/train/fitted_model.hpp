@@ -30,22 +30,22 @@ class fitted_model {
   virtual std::size_t element_size() const = 0;
   virtual void weights_changed() = 0;
   /// The processes that train together. is_chief() is true in the one that prints and writes files.
-  virtual any_process_group& group() = 0;
+  virtual core::any_process_group& group() = 0;
   /// A view of the same weights, with the network and the optimizer, for code that reads and writes files.
   virtual model_view view() = 0;
   /// Like view(), but includes a sharded state of the optimizer. A collective call of all processes that train together.
   virtual model_view complete_view() { return view(); }
 
   /// Adds an observer that is called for each kernel of the training steps, from the next step until fit ends.
-  virtual void observe(kernel_observer&) = 0;
-  /// Enables or disables gradients() from the next step on, which costs a pass over them in each step. Throws strata::error with
-  /// parameter servers, to which each worker sends gradients of its own.
+  virtual void observe(core::kernel_observer&) = 0;
+  /// Enables or disables gradients() from the next step on, which costs a pass over them in each step. Throws
+  /// strata_error with parameter servers, to which each worker sends gradients of its own.
   virtual void keep_gradients(bool keep) = 0;
   /// Gradients of the last step, by the names of the weights: the mean over the samples of all processes, before penalties and
   /// clipping. Empty unless keep_gradients(true) was called.
   virtual std::vector<named_array> gradients() = 0;
   /// The kernels that an observer sees, by their group.
-  virtual std::vector<listed_kernel> kernels() const = 0;
+  virtual std::vector<core::listed_kernel> kernels() const = 0;
   /// Time of this process, since fit began.
   virtual time_split time() const = 0;
 

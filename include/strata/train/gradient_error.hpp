@@ -19,13 +19,13 @@ namespace strata {
 /// Only gradients of parameters are compared: put a dense in front of a layer of your own, or the gradient of its input is not
 /// checked. A parameter at a kink, such as relu of exactly 0, has no gradient to compare with.
 template <class Network, class Loss>
-double gradient_error(Network, Loss, const samples<double>& batch, int probes = 10) {
+double gradient_error(Network, Loss, const core::samples<double>& batch, int probes = 10) {
   trainer model{Network{}, sgd{.learning_rate = 1}, Loss{}, precision::f64{}};
-  constexpr const auto& layout = layout_of<typename Network::items>;
+  constexpr const auto& layout = core::layout_of<typename Network::items>;
   static_assert(layout.trainable > 0, "gradient_error compares gradients of parameters: put a dense in front of the layer");
   std::vector<double> weights(model.parameters().begin(), model.parameters().end()), gradient(weights);
   const std::span slots(layout.slots, std::size_t(layout.count));
-  for (const parameter_slot& s : slots)  // away from zero, so that no gradient vanishes by symmetry
+  for (const core::parameter_slot& s : slots)  // away from zero, so that no gradient vanishes by symmetry
     for (long i = 0; s.what.trainable && i < s.what.extents.size(); ++i) weights[std::size_t(s.offset + i)] += 0.05;
   const auto loss = [&] {
     model.set_parameters(weights);
@@ -39,7 +39,7 @@ double gradient_error(Network, Loss, const samples<double>& batch, int probes = 
   for (int s = 0; s < layout.count; ++s) {
     const int size = layout.slots[s].what.extents.size();
     for (int k = 0; layout.slots[s].what.trainable && k < std::min(probes, size); ++k) {
-      const int element = size <= probes ? k : int(philox{std::uint64_t(s)}.uniform(std::uint64_t(k)) * size);
+      const int element = size <= probes ? k : int(core::philox{std::uint64_t(s)}.uniform(std::uint64_t(k)) * size);
       const auto at = std::size_t(layout.slots[s].offset + element);
       const double before = weights[at], h = 1e-5;
       weights[at] = before + h;

@@ -33,11 +33,11 @@ namespace strata {
 /// A graph of several outputs reports `loss`, the sum of all losses with their weights, then `kind_loss`, `box_loss`, without
 /// them, then `kind_accuracy`, in the order of the graph's outputs. A snapshot of a training has the weights of the losses, and a
 /// training that resumes from it continues with these.
-template <graph_program Program, class Strategy>
-class trainer<Program, Strategy> : public trained_model<Program, Strategy> {
+template <core::graph_program Program, class Strategy>
+class trainer<Program, Strategy> : public core::trained_model<Program, Strategy> {
   static_assert(sizeof(typename Strategy::template executor<Program>) &&
                 detail::diagnosed<detail::trainer_verdict<Program, Strategy>>[0]);
-  using model = trained_model<Program, Strategy>;
+  using model = core::trained_model<Program, Strategy>;
   using model::training_;
   using typename model::T;
   using evaluation = detail::evaluated<detail::reported_metrics<Program>::numbers>;
@@ -49,12 +49,14 @@ class trainer<Program, Strategy> : public trained_model<Program, Strategy> {
   /// Predictions of the only output, or a tuple with those of each output, in the order of the graph.
   using predicted = typename detail::predicted_graph<Program>::type;
 
-  /// Throws strata::error if the settings of the optimizer or a loss_weight are invalid.
+  /// Throws strata_error if the settings of the optimizer or a loss_weight are invalid.
   template <class... Extra>
   explicit trainer(network, typename Program::optimizer optimizer, const Extra&... extra)
       : model(std::move(optimizer), extra...) {
     using others = detail::filter_t<detail::is_not_compared, Extra...>;
-    []<class... Other>(type_list<Other...>) { static_assert(detail::diagnosed<detail::extras_verdict<Other...>>[0]); }(others{});
+    []<class... Other>(core::type_list<Other...>) {
+      static_assert(detail::diagnosed<detail::extras_verdict<Other...>>[0]);
+    }(others{});
     (take_weight(extra), ...);
   }
 
@@ -65,12 +67,12 @@ class trainer<Program, Strategy> : public trained_model<Program, Strategy> {
   /// Trains on a batch_source with columns, as the trainer of other networks does.
   template <class Source, class... Options>
     requires(!detail::is_column<std::remove_cvref_t<Source>>)
-  history fit(Source&& source, Options&&... options) {
+  training_history fit(Source&& source, Options&&... options) {
     using sentence =
         detail::verdict_without_weights<detail::fit_verdict_with<Strategy, Program, std::remove_cvref_t<Source>, Options...>,
                                         Options...>;
     static_assert(detail::diagnosed<sentence>[0]);
-    history past;
+    training_history past;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>)
       if (!serve())
         training_.telling_errors(
@@ -79,14 +81,14 @@ class trainer<Program, Strategy> : public trained_model<Program, Strategy> {
   }
 
   /// Trains on arrays: a column for each input and each output, then options, among them `batch_size(32)`, `shuffle(true)` and
-  /// `validation_split(0.2)`. It also throws strata::error if the sizes of the columns do not match.
+  /// `validation_split(0.2)`. It also throws strata_error if the sizes of the columns do not match.
   template <class First, class... More>
     requires detail::is_column<std::remove_cvref_t<First>>
-  history fit(First&& first, More&&... more) {
+  training_history fit(First&& first, More&&... more) {
     using sentence = detail::verdict_on_columns<detail::fit_verdict, Program, std::remove_reference_t<First>,
                                                 std::remove_reference_t<More>...>;
     static_assert(detail::diagnosed<sentence>[0]);
-    history past;
+    training_history past;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>)
       if (!serve())
         training_.telling_errors([&] {
@@ -131,14 +133,14 @@ class trainer<Program, Strategy> : public trained_model<Program, Strategy> {
     return out;
   }
 
-  /// The outputs for each sample of arrays: a column for each input. Throws strata::error if the sizes of the columns do not
+  /// The outputs for each sample of arrays: a column for each input. Throws strata_error if the sizes of the columns do not
   /// match.
   template <class... Columns>
     requires(sizeof...(Columns) > 0 && (detail::is_column<std::remove_cvref_t<Columns>> && ...))
   predicted predict(const Columns&... columns) {
     return detail::please_include_strata_train_graph_trainer<Program>::predict(
-        [&](int most) { executor().prepare(most, purpose::inference); },
-        [&](const samples<T>& piece, const output_rows<T>& to) { executor().predict(piece, to); }, columns...);
+        [&](int most) { executor().prepare(most, core::purpose::inference); },
+        [&](const core::samples<T>& piece, const core::output_rows<T>& to) { executor().predict(piece, to); }, columns...);
   }
 
   /// The outputs for each sample of a batch_source with columns; those of outputs are ignored.
@@ -150,12 +152,12 @@ class trainer<Program, Strategy> : public trained_model<Program, Strategy> {
     predicted out;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>)
       detail::with_source(source, [&](auto& from) {
-        executor().prepare(batch_size_of(from), purpose::inference);
+        executor().prepare(core::batch_size_of(from), core::purpose::inference);
         auto stream = detail::stream_to_read<Program>(from, {}, {}, training_.factors);  // of all rows
         stream.start(0);
         long before = 0;
-        for (samples<T> batch; stream.next(batch); before += batch.count) {
-          refuse_other_rows<Program>(batch, {0, batch.count}, detail::names_in_stream<T>(stream, batch.count, before));
+        for (core::samples<T> batch; stream.next(batch); before += batch.count) {
+          core::refuse_other_rows<Program>(batch, {0, batch.count}, detail::names_in_stream<T>(stream, batch.count, before));
           executor().predict(batch, detail::rows_after<Program>(out, std::size_t(before), std::size_t(batch.count)));
         }
       });
@@ -165,30 +167,30 @@ class trainer<Program, Strategy> : public trained_model<Program, Strategy> {
   /// One update on one batch, for your own training loop: inputs and truths in the order of the tape, or a column for each.
   /// Returns (sum, count) of the loss, then of the loss of each output if there are several, then of the metrics, in the order of
   /// the graph's outputs.
-  /// Throws strata::error as the trainer of other networks does.
-  metric_sums<Program> train_step(const samples<T>& batch) {
+  /// Throws strata_error as the trainer of other networks does.
+  core::metric_sums<Program> train_step(const core::samples<T>& batch) {
     detail::weighted_batch<Program> weighted;
     return training_.factors.reported(training_.train_step(weighted.of(batch, training_.factors)));
   }
   template <class... Columns>
     requires(sizeof...(Columns) > 0 && (detail::is_column<std::remove_cvref_t<Columns>> && ...))
-  metric_sums<Program> train_step(const Columns&... columns) {
+  core::metric_sums<Program> train_step(const Columns&... columns) {
     using sentence = typename detail::data_verdict<Program, detail::given_columns<Columns...>, true>::type;
     static_assert(detail::diagnosed<sentence>[0]);
-    metric_sums<Program> sums{};
+    core::metric_sums<Program> sums{};
     if constexpr (std::is_same_v<sentence, detail::no_complaint>) {
       const auto set = detail::samples_of_columns<Program>("train_step", columns...);
       auto all = detail::batches_in_order<T>(set, {}, batch_size(int(set.size())));
       auto stream = detail::stream_to_read<Program>(all, {}, {}, training_.factors);
       stream.start(0);
-      samples<T> batch;
+      core::samples<T> batch;
       stream.next(batch);
       sums = training_.factors.reported(training_.train_step(batch));
     }
     return sums;
   }
 
-  /// The factor of the loss of an output from the next step on. Throws strata::error if it is not above 0 or not finite.
+  /// The factor of the loss of an output from the next step on. Throws strata_error if it is not above 0 or not finite.
   template <class Node>
   void set_loss_weight(double factor) {
     training_.factors.set(number_of_output<Node>(), factor);
@@ -207,7 +209,7 @@ class trainer<Program, Strategy> : public trained_model<Program, Strategy> {
   }
   void take_weight(const auto&) {}
   template <class Node, class Loss, class Metrics>
-  void take_weight(const comparison<Node, Loss, Metrics>& given) {
+  void take_weight(const core::comparison<Node, Loss, Metrics>& given) {
     set_loss_weight<Node>(given.weight);
   }
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// A callback that an elastic strategy adds to every fit, after the callbacks of the user. Weights, slots, position and the state
 /// of each stateful_callback travel through the communicator, so no snapshot on a disk is needed.
@@ -73,4 +73,4 @@ class late_workers {
 };
 static_assert(session_callback<late_workers>);
 
-}  // namespace strata
+}  // namespace strata::core

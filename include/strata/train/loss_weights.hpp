@@ -25,14 +25,14 @@ struct loss_weights<Program> {
   std::array<double, outputs> of_output;
 
   loss_weights() { of_output.fill(1); }
-  /// Throws strata::error for a factor that is not above 0 or not finite.
+  /// Throws strata_error for a factor that is not above 0 or not finite.
   void set(int output, double factor) {
     if (!(factor > 0 && std::isfinite(factor))) throw_error({"loss_weight(", factor, "): it must be above 0 and finite"});
     of_output[std::size_t(output)] = factor;
   }
   bool weighs(std::size_t output) const { return of_output[output] != 1; }
   /// Sets all factors, in the order of the tape; an empty list has none, as that of a snapshot of an older version. Throws
-  /// strata::error for another number of factors, and as set does.
+  /// strata_error for another number of factors, and as set does.
   void restore(const std::vector<double>& factors) {
     if (factors.empty()) return;
     if (factors.size() != outputs)

@@ -10,9 +10,11 @@
 
 namespace strata {
 
+namespace core {
 // The words of the diagnostics. None is ever defined: the type name is the error message.
 template <class Metric, label_kind Kind>
 struct metric_does_not_go_with_labels;
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason a_metric_has_a_name_that_is_not_epoch_batch_learning_rate_steps_per_second_or_val_something{

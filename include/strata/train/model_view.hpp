@@ -14,44 +14,46 @@
 
 namespace strata {
 
+namespace core {
 /// A loss, a metric or an operation: its name and its settings as doubles (detail::numbers_of).
 struct named_numbers {
   const char* name = "";
   std::span<const double> settings{};
 };
+}  // namespace core
 
 /// An optimizer whose state is in this process.
 struct optimizer_view {
   const char* name = "";
-  std::vector<optimizer_setting> settings;  // under Keras' names, without the learning rate
-  bool has_schedule = false;                // the learning rate is a schedule rather than a constant
-  double learning_rate = 0;                 // of the next update
-  long step = 0;                            // updates so far
+  std::vector<core::optimizer_setting> settings;  // under Keras' names, without the learning rate
+  bool has_schedule = false;                      // the learning rate is a schedule rather than a constant
+  double learning_rate = 0;                       // of the next update
+  long step = 0;                                  // updates so far
   int slots = 0;
   std::span<std::byte> values;  // one array of the layout's trainable size for each slot
 };
 
 /// A model: its parameters by their place in the arena. Loading writes the bytes, step and learning rate; saving only reads.
 struct model_view {
-  std::span<const tape_node> nodes;                     // of the network, without the loss
+  std::span<const core::tape_node> nodes;               // of the network, without the loss
   std::span<const std::span<const double>> operations;  // the settings of each node's operation, as numbers
-  std::span<const parameter_slot> slots;
+  std::span<const core::parameter_slot> slots;
   int outputs = 1;               // that a user of the network gets; another node may read one of them
   long trainable = 0;            // elements of the trained part of the arena
   std::size_t element_size = 4;  // 4: float, 8: double
   std::span<std::byte> parameters;
   std::optional<optimizer_view> optimizer{};
-  std::optional<named_numbers> loss{};
-  std::vector<named_numbers> metrics{};
+  std::optional<core::named_numbers> loss{};
+  std::vector<core::named_numbers> metrics{};
 
   /// The bytes of one parameter, or of one slot that the optimizer keeps for it.
-  std::span<std::byte> bytes_of(const parameter_slot& slot) const { return part(parameters, 0, slot); }
-  std::span<std::byte> bytes_of(const parameter_slot& slot, int optimizer_slot) const {
+  std::span<std::byte> bytes_of(const core::parameter_slot& slot) const { return part(parameters, 0, slot); }
+  std::span<std::byte> bytes_of(const core::parameter_slot& slot, int optimizer_slot) const {
     return part(optimizer->values, long(optimizer_slot) * trainable, slot);
   }
 
  private:
-  std::span<std::byte> part(std::span<std::byte> of, long begin, const parameter_slot& slot) const {
+  std::span<std::byte> part(std::span<std::byte> of, long begin, const core::parameter_slot& slot) const {
     return of.subspan(std::size_t(begin + slot.offset) * element_size, std::size_t(slot.what.extents.size()) * element_size);
   }
 };
@@ -84,7 +86,7 @@ model_view view_of_weights(std::span<T> arena) {
           .parameters = std::as_writable_bytes(arena)};
 }
 
-/// For formats of files that hold one input, one output and layers that are used once: throws strata::error for other networks.
+/// For formats of files that hold one input, one output and layers that are used once: throws strata_error for other networks.
 [[gnu::cold]] inline void refuse_several_ends(const model_view& model, const char* format) {
   int inputs = 0;
   bool shares = false;

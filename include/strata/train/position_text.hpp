@@ -51,7 +51,7 @@ bool read_exact(std::string_view text, Number& value) {
 /// Values by name.
 using named_texts = std::map<std::string, std::string>;
 
-/// Throws strata::error for a name of a value with a line break.
+/// Throws strata_error for a name of a value with a line break.
 inline named_texts texts_of(const training_position& at) {
   const auto one_line = [](const std::string& name) {
     if (name.find('\n') != name.npos) throw_error({"a value has a name with a line break: ", detail::quoted(name)});
@@ -96,7 +96,7 @@ inline std::string packed(const named_texts& all) {
     for (const std::string& each : {name, value}) out += exact_text(each.size()) + ':' + each;
   return out;
 }
-/// Throws strata::error if it is not such a text.
+/// Throws strata_error if it is not such a text.
 inline named_texts unpacked(std::string_view all) {
   const auto next = [&] {
     const std::size_t colon = std::min(all.find(':'), all.size());
@@ -117,7 +117,7 @@ inline named_texts unpacked(std::string_view all) {
 
 inline constexpr std::size_t most_names = 1'000;  // of the values of an epoch
 
-/// Throws strata::error if a value is missing or malformed. `file` names the origin in messages.
+/// Throws strata_error if a value is missing or malformed. `file` names the origin in messages.
 inline training_position position_of(const named_texts& given, const std::string& file) {
   const auto refuse = [&](const std::string& key) { throw_error(file + ": '" + key + "' is missing or invalid"); };
   const auto text = [&](const char* key) -> const std::string& {

@@ -70,7 +70,7 @@ struct column_to_predict<Program, Node, -1> {
 };
 
 /// Predicts columns of arrays in pieces: calls prepare(size of the largest piece), then compute(piece, where its outputs go) for
-/// each. Throws strata::error as predict_in_pieces does, and if the columns have different numbers of samples.
+/// each. Throws strata_error as predict_in_pieces does, and if the columns have different numbers of samples.
 template <class Program>
 struct please_include_strata_train_graph_trainer {
   using T = typename Program::value_type;

@@ -28,8 +28,8 @@ namespace detail {
 inline constexpr int most_predicted_at_once = 1024;
 
 /// Predicts samples in memory in pieces of at most that many: calls prepare(size of the largest piece), then predict(piece, its
-/// place in `out`) for each. Throws strata::error for sizes that do not fit the network, and for an index that is no row of an
-/// embedding.
+/// place in `out`) for each. Throws strata_error for sizes that do not fit the network, and for an index that is no row
+/// of an embedding.
 template <class Program, class T>
 void predict_in_pieces(std::span<const T> x, std::span<T> out, const auto& prepare, const auto& predict) {
   using network = typename Program::network;

@@ -29,8 +29,10 @@
 
 namespace strata {
 
+namespace core {
 template <class Network, class T>
 struct please_include_strata_train_weights_file;
+}  // namespace core
 
 namespace detail {
 struct no_training : sgd {
@@ -69,26 +71,26 @@ struct shapes_of_predictor<Network> {
 /// three engines for each thread. A copy of a predictor shares the engines and the weights. It needs neither a loss nor an
 /// optimizer, and compiles no kernel that is used in training only. On the CPU, the predictions have the same bits as those of a
 /// trainer.
-template <network Network, precision_policy Precision = precision::f32, class Backend = default_backend>
+template <core::network Network, core::precision_policy Precision = precision::f32, class Backend = core::default_backend>
 class predictor : public detail::shapes_of_predictor<Network> {
   using program_type = typename detail::program_to_predict<Network, Precision>::type;
-  using engine_type = typename engine_for<program_type, Backend>::type;
+  using engine_type = typename core::engine_for<program_type, Backend>::type;
 
  public:
   using value_type = typename Precision::value_type;
   using network = Network;
-  using options = typename engine_options<Backend>::type;
+  using options = typename core::engine_options<Backend>::type;
 
-  /// Reads a weights file, or a snapshot; needs <strata/train/weights_file.hpp>. Throws strata::error naming the layer that
-  /// differs. A call uses one thread unless `how` says otherwise.
+  /// Reads a weights file, or a snapshot; needs <strata/train/weights_file.hpp>. Throws strata_error naming the layer
+  /// that differs. A call uses one thread unless `how` says otherwise.
   template <class Path>
     requires(!std::convertible_to<const Path&, std::span<const value_type>>)
   predictor(Network, const Path& weights_file, Precision = {}, options how = quiet()) : shared_(make(how)) {
     std::vector<value_type> weights(size_of_weights);
-    please_include_strata_train_weights_file<Network, value_type>::load(weights_file, weights);
+    core::please_include_strata_train_weights_file<Network, value_type>::load(weights_file, weights);
     shared_->newest = std::make_shared<const std::vector<value_type>>(std::move(weights));
   }
-  /// Copies weights in the order of trainer::parameters(). Throws strata::error if their number differs.
+  /// Copies weights in the order of trainer::parameters(). Throws strata_error if their number differs.
   predictor(Network, std::span<const value_type> weights, Precision = {}, options how = quiet()) : shared_(make(how)) {
     shared_->newest = copy_of("predictor", weights);
   }
@@ -98,13 +100,13 @@ class predictor : public detail::shapes_of_predictor<Network> {
       : predictor(n, weights, Precision{}, std::move(how)) {}
 
   /// x: (count, input shape); out: (count, output shape). Allocates nothing once as many threads have predicted as many samples.
-  /// Throws strata::error for other sizes, and for indices that are no row of an embedding.
+  /// Throws strata_error for other sizes, and for indices that are no row of an embedding.
   void predict(std::span<const value_type> x, std::span<value_type> out) const {
     std::optional<lent_engine> engine;
     detail::predict_in_pieces<program_type>(
         x, out, [&](int most) { engine.emplace(*shared_).prepare(most); },
-        [&](const samples<value_type>& piece, value_type* to) {
-          (*engine)->begin(purpose::inference, piece, philox{0});
+        [&](const core::samples<value_type>& piece, value_type* to) {
+          (*engine)->begin(core::purpose::inference, piece, core::philox{0});
           (*engine)->predict({to});
         });
   }
@@ -115,22 +117,22 @@ class predictor : public detail::shapes_of_predictor<Network> {
     return out;
   }
   /// The outputs of a graph for a column for each input, `of<image>(pixels)`, as trainer::predict returns them. Throws
-  /// strata::error if the sizes of the columns do not match. Needs <strata/train/graph_trainer.hpp>.
+  /// strata_error if the sizes of the columns do not match. Needs <strata/train/graph_trainer.hpp>.
   template <class... Columns>
     requires(detail::is_graph<Network> && sizeof...(Columns) > 0 && (detail::is_column<Columns> && ...))
   auto predict(const Columns&... columns) const {
     std::optional<lent_engine> engine;
     return detail::please_include_strata_train_graph_trainer<program_type>::predict(
         [&](int most) { engine.emplace(*shared_).prepare(most); },
-        [&](const samples<value_type>& piece, const output_rows<value_type>& to) {
-          (*engine)->begin(purpose::inference, piece, philox{0});
+        [&](const core::samples<value_type>& piece, const core::output_rows<value_type>& to) {
+          (*engine)->begin(core::purpose::inference, piece, core::philox{0});
           (*engine)->predict(to);
         },
         columns...);
   }
 
   /// Allocates what `calls` concurrent calls with up to `samples` samples need, so that the first of them allocates nothing and
-  /// takes no longer than the others. Throws strata::error for arguments below 1.
+  /// takes no longer than the others. Throws strata_error for arguments below 1.
   void prepare(int samples = 1, int calls = 1) const {
     if (samples < 1 || calls < 1)
       throw_error({"prepare: ", samples, " samples and ", calls, " calls, but both numbers are at least 1"});
@@ -145,7 +147,8 @@ class predictor : public detail::shapes_of_predictor<Network> {
 
   /// Replaces the weights of this predictor and of all its copies, while other threads predict: a call uses either the old
   /// weights or the new ones. The calling thread makes the engines with the new weights. A concurrent prediction does not wait
-  /// for the copy, only, as always, for a call that takes an engine from the list. Throws strata::error if their number differs.
+  /// for the copy, only, as always, for a call that takes an engine from the list. Throws strata_error if their number
+  /// differs.
   void set_parameters(std::span<const value_type> weights) {
     shared& all = *shared_;
     const std::lock_guard one_at_a_time(all.replacing);
@@ -180,7 +183,7 @@ class predictor : public detail::shapes_of_predictor<Network> {
     if constexpr (requires { o.threads; }) o.threads = 1;
     return o;
   }
-  static constexpr std::size_t size_of_weights = std::size_t(layout_of_program<program_type>.size);
+  static constexpr std::size_t size_of_weights = std::size_t(core::layout_of_program<program_type>.size);
   using kept_weights = std::shared_ptr<const std::vector<value_type>>;
   static kept_weights copy_of(const char* call, std::span<const value_type> weights) {
     if (weights.size() != size_of_weights)
@@ -199,7 +202,7 @@ class predictor : public detail::shapes_of_predictor<Network> {
     int samples = 0;  // samples of the largest call for which engines have memory
 
     std::unique_ptr<engine_type> make_engine() const {
-      return std::make_unique<engine_type>(how, leaf_policy_of<program_type>(0, 1), 0);
+      return std::make_unique<engine_type>(how, core::leaf_policy_of<program_type>(0, 1), 0);
     }
     /// Reserves room in each list for all engines and `more`, so that returning an engine cannot fail.
     void reserve(std::size_t more) {
@@ -211,21 +214,21 @@ class predictor : public detail::shapes_of_predictor<Network> {
   static std::shared_ptr<shared> make(options how) {
     detail::refuse_negative(how);
     if constexpr (requires { how.devices; })
-      for (const auto& each : how.devices) (void)device_of<Backend>(each);  // throws if there is no such device
+      for (const auto& each : how.devices) (void)core::device_of<Backend>(each);  // throws if there is no such device
     return std::make_shared<shared>(how);
   }
 
   /// The first prediction of an engine allocates, and makes derived layouts of the weights.
   static void warm(engine_type& engine, int samples) {
-    constexpr const end_sizes& ends = ends_of_program<program_type>;
-    std::vector<value_type> x[max_ends], out[max_ends];
-    strata::samples<value_type> batch;
-    output_rows<value_type> to;
+    constexpr const core::end_sizes& ends = core::ends_of_program<program_type>;
+    std::vector<value_type> x[core::max_ends], out[core::max_ends];
+    strata::core::samples<value_type> batch;
+    core::output_rows<value_type> to;
     batch.count = samples;
     for (int k = 0; k < ends.input_count; ++k) x[k].resize(std::size_t(samples * ends.inputs[k])), batch.inputs[k] = x[k].data();
     for (int k = 0; k < ends.output_count; ++k) out[k].resize(std::size_t(samples * ends.outputs[k])), to.at[k] = out[k].data();
-    engine.prepare(samples, purpose::inference, 1);
-    engine.begin(purpose::inference, batch, philox{0});
+    engine.prepare(samples, core::purpose::inference, 1);
+    engine.begin(core::purpose::inference, batch, core::philox{0});
     engine.predict(to);
   }
 
@@ -261,7 +264,7 @@ class predictor : public detail::shapes_of_predictor<Network> {
       (version_ == from_.version ? from_.idle : from_.old).push_back(std::move(engine_));
     }
     void prepare(int samples) {
-      engine_->prepare(samples, purpose::inference, 1);
+      engine_->prepare(samples, core::purpose::inference, 1);
       samples_ = samples;
     }
     engine_type* operator->() const { return engine_.get(); }
@@ -276,11 +279,11 @@ class predictor : public detail::shapes_of_predictor<Network> {
 
   std::shared_ptr<shared> shared_;
 };
-template <class Network, class Weights, class Device, precision_policy Precision = precision::f32>
-  requires std::convertible_to<Device, typename engine_options<typename Device::backend>::type>
+template <class Network, class Weights, class Device, core::precision_policy Precision = precision::f32>
+  requires std::convertible_to<Device, typename core::engine_options<typename Device::backend>::type>
 predictor(Network, Weights, Device, Precision = {}) -> predictor<Network, Precision, typename Device::backend>;
-template <class Network, class Weights, precision_policy Precision, class Device>
-  requires std::convertible_to<Device, typename engine_options<typename Device::backend>::type>
+template <class Network, class Weights, core::precision_policy Precision, class Device>
+  requires std::convertible_to<Device, typename core::engine_options<typename Device::backend>::type>
 predictor(Network, Weights, Precision, Device) -> predictor<Network, Precision, typename Device::backend>;
 
 }  // namespace strata

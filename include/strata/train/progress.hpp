@@ -40,6 +40,7 @@ struct terminal {
 double steady_seconds();
 }  // namespace detail
 
+namespace core {
 /// The calls of each epoch: begin_epoch(), due() after each step, step() if due() returns true, end_epoch(). The output is that
 /// of keras.utils.Progbar, with samples per second, updated every 50 ms; a line that will be rewritten is cut to the terminal's
 /// width.
@@ -127,6 +128,7 @@ class progress_bar {
 
 /// Keras' 'auto': a bar on a terminal, otherwise lines.
 verbosity default_verbosity();
+}  // namespace core
 
 }  // namespace strata
 

@@ -10,7 +10,7 @@ STRATA_FUNCTION double steady_seconds() {
 
 }  // namespace strata::detail
 
-namespace strata {
+namespace strata::core {
 
 STRATA_FUNCTION progress_bar::~progress_bar() {
   if (!open_) return;
@@ -155,4 +155,4 @@ STRATA_FUNCTION std::string progress_bar::metrics(const logs& values) {
 
 STRATA_FUNCTION verbosity default_verbosity() { return detail::terminal::of(std::cout).moves ? verbosity::bar : verbosity::line; }
 
-}  // namespace strata
+}  // namespace strata::core

@@ -51,7 +51,7 @@ struct sidecar_evaluator {
   };
 
   /// Returns all evaluations, and calls `each` after each of them; the default prints it.
-  /// Throws strata::error for settings that make no sense, and if the weights are damaged, or belong to another model.
+  /// Throws strata_error for settings that make no sense, and if the weights are damaged, or belong to another model.
   template <class Trainer, class Source>
   std::vector<evaluation> run(Trainer& model, Source&& source, const std::function<void(const evaluation&)>& each = print) {
     if (options.max_evaluations < 0 || options.timeout.count() < 0 || options.interval.count() <= 0)
@@ -75,7 +75,7 @@ struct sidecar_evaluator {
           model.load_weights(weights);
           if (version_of(weights) != now) continue;  // the step may be that of the former file
         }
-        STRATA_CATCH(const error& failure) {
+        STRATA_CATCH(const strata_error& failure) {
           if (version_of(weights) != now) continue;  // the file was replaced or removed meanwhile
           STRATA_THROW_AGAIN;
         }
@@ -107,7 +107,7 @@ struct sidecar_evaluator {
     return version{status.number, status.size, status.modified};
   }
   std::optional<long> step_of_snapshot() const {
-    const safetensors_file opened(weights);
+    const core::safetensors_file opened(weights);
     if (!opened.metadata().contains(detail::snapshot_version_key)) return {};
     return detail::position_of(opened.metadata(), weights.string()).step;
   }

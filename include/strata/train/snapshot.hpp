@@ -54,8 +54,9 @@ inline void write_unfinished_snapshot(const std::filesystem::path& beside, resum
 
 }  // namespace detail
 
-/// Writes the state of a fit. Either the file is complete, or an older one is unchanged. Throws strata::error naming the file.
-/// Format: safetensors with each parameter under its name, the optimizer's slots as optimizer/0/dense/kernel, the arrays of
+namespace core {
+/// Writes the state of a fit. Either the file is complete, or an older one is unchanged. Throws strata_error naming the
+/// file. Format: safetensors with each parameter under its name, the optimizer's slots as optimizer/0/dense/kernel, the arrays of
 /// callbacks as callback/early_stopping/0/dense/kernel, and the position as metadata. The last four bytes, a tensor of their own,
 /// are the CRC-32C of all bytes before them.
 inline void save_snapshot(const std::filesystem::path& file, resumable_fit& fit) {
@@ -65,7 +66,8 @@ inline void save_snapshot(const std::filesystem::path& file, resumable_fit& fit)
 }
 
 /// Reads weights and slots into the arrays of the fit, and returns the metadata, from which `position_of` makes a position.
-/// Throws strata::error if the file is damaged, or if it belongs to a training with another network, optimizer, seed, data set,
+/// Throws strata_error if the file is damaged, or if it belongs to a training with another network, optimizer, seed, data
+/// set,
 /// ...; then nothing has changed. A line on standard error reports a snapshot from a build with other arithmetic.
 inline safetensors_metadata load_snapshot(const std::filesystem::path& file, resumable_fit& fit) {
   if (const std::string damage = damage_of_snapshot(file); !damage.empty()) throw_error(file.string() + " is damaged: " + damage);
@@ -97,5 +99,6 @@ inline safetensors_metadata load_snapshot(const std::filesystem::path& file, res
   std::clog << detail::notice_of_arithmetic(file.string(), arithmetic == metadata.end() ? "" : arithmetic->second);
   return metadata;
 }
+}  // namespace core
 
 }  // namespace strata

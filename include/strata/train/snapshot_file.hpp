@@ -38,7 +38,8 @@ inline checksum checksum_of(std::span<const std::byte> file) { return io::crc32c
 
 }  // namespace detail
 
-/// Describes the damage of a snapshot; empty if there is none. Throws strata::error if the file cannot be read.
+namespace core {
+/// Describes the damage of a snapshot; empty if there is none. Throws strata_error if the file cannot be read.
 inline std::string damage_of_snapshot(const std::filesystem::path& file) {
   if (std::error_code unknown; std::filesystem::is_directory(file, unknown)) return "it is a folder";
   const io::mapped_file mapped(file);
@@ -51,5 +52,6 @@ inline std::string damage_of_snapshot(const std::filesystem::path& file) {
   if (stored != detail::checksum_of(bytes)) return detail::text_of({"its checksum is not that of its ", bytes.size(), " bytes"});
   return {};
 }
+}  // namespace core
 
 }  // namespace strata

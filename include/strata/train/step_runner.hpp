@@ -62,7 +62,8 @@ class step_runner {
     return stream.next(batch);
   }
 
-  /// Throws strata::error for a batch that the network cannot take. samples_before: samples of the epoch before it, for messages.
+  /// Throws strata_error for a batch that the network cannot take. samples_before: samples of the epoch before it, for
+  /// messages.
   void check(const batch_stream<T>& stream, const samples<T>& batch, long samples_before) {
     executor_.check(batch, own_rows_of(batch), names_in_stream<T>(stream, batch.count, samples_before));
   }
@@ -73,7 +74,7 @@ class step_runner {
     else
       timed(&any_executor<T>::train_step, weighed(batch), sums);
   }
-  /// Weights each sample of the next training steps by its class. Throws strata::error for classes that do not exist.
+  /// Weights each sample of the next training steps by its class. Throws strata_error for classes that do not exist.
   [[gnu::cold]] void weigh(class_weight classes) {
     classes_ = std::move(classes);
     classes_.check(std::max(2L, executor_.about().ends.outputs[0]));

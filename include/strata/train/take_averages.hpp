@@ -23,11 +23,11 @@ inline void copy_averages(const model_view& model) {
 }  // namespace detail
 
 /// Replaces the weights of a trainer with the optimizer ema{...} by their moving averages. A collective call of all processes.
-/// Untrained state, such as moving statistics of batch_norm, stays. Throws strata::error before the first update.
+/// Untrained state, such as moving statistics of batch_norm, stays. Throws strata_error before the first update.
 template <class Trainer>
 void take_averages(Trainer& model) {
   using program = typename Trainer::program_type;
-  constexpr bool has_averages = traits_of_optimizer<typename program::optimizer>.averages_weights;
+  constexpr bool has_averages = core::traits_of_optimizer<typename program::optimizer>.averages_weights;
   static_assert(has_averages, "take_averages: the optimizer keeps no averages: write ema{adam{}} instead of adam{}");
   auto& executor = model.executor();
   constexpr auto traits = Trainer::executor_type::traits;

@@ -11,11 +11,11 @@
 
 namespace strata::detail {
 
-/// frozen: a flag for each slot, as in trainable_layers. Throws strata::error if the layer does not exist, if it is to train but
-/// its type is frozen, and if freezing it would change what it computes.
+/// frozen: a flag for each slot, as in trainable_layers. Throws strata_error if the layer does not exist, if it is to
+/// train but its type is frozen, and if freezing it would change what it computes.
 [[gnu::cold]] void set_trainable(std::span<const tape_node> nodes, std::span<const parameter_slot> slots, std::span<bool> frozen,
                                  const std::string& layer, bool trains);
-/// Whether any weight of the layer is trained. Throws strata::error if the layer does not exist.
+/// Whether any weight of the layer is trained. Throws strata_error if the layer does not exist.
 [[gnu::cold]] bool is_trainable(std::span<const tape_node> nodes, std::span<const parameter_slot> slots,
                                 std::span<const bool> frozen, const std::string& layer);
 /// ", frozen {conv2d, dense}"; empty if no layer is. Processes that train together compare it.

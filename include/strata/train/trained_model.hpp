@@ -9,6 +9,7 @@
 
 namespace strata {
 
+namespace core {
 /// The weights, the optimizer, the layers and the processes of a trainer.
 template <class Program, class Strategy>
 class trained_model {
@@ -36,19 +37,19 @@ class trained_model {
 
   /// All weights and state in one block, laid out by layout_of_program<program_type>.
   std::span<const T> parameters() const { return training_.executor.parameters(); }
-  /// Replaces them. Throws strata::error for another size.
+  /// Replaces them. Throws strata_error for another size.
   void set_parameters(std::span<const T> values) { training_.set_parameters(values); }
 
   /// Needs <strata/train/weights_file.hpp>. A name that ends in .weights.h5, .keras or .h5 gives a file of Keras and needs
   /// <strata/interop/keras/keras_files.hpp>, too; any other name gives safetensors, one tensor per parameter.
-  /// Throws strata::error; the file is complete or absent.
+  /// Throws strata_error; the file is complete or absent.
   template <class Path>
   void save_weights(const Path& path) const {
     const announced_work saves(training_.executor.group(), "saves weights");
     weights_file::template save<Program>(path, training_.executor);
   }
   /// Reads such a file, including the state of the optimizer and its learning rate if a file of Keras has them for the same
-  /// optimizer. Throws strata::error naming the layer that differs; then nothing has changed.
+  /// optimizer. Throws strata_error naming the layer that differs; then nothing has changed.
   template <class Path>
   void load_weights(const Path& path) {
     weights_file::template load<Program>(path, training_.executor);
@@ -56,7 +57,7 @@ class trained_model {
 
   /// The learning rate of the next update.
   double learning_rate() const { return training_.executor.learning_rate(); }
-  /// Replaces the optimizer's schedule by a constant rate. Throws strata::error if it is negative or not finite.
+  /// Replaces the optimizer's schedule by a constant rate. Throws strata_error if it is negative or not finite.
   void set_learning_rate(double rate) { training_.executor.set_learning_rate(rate); }
 
   /// Resets the optimizer to that of a new trainer: its moments, and the number of updates, with which a schedule begins again.
@@ -68,7 +69,7 @@ class trained_model {
   /// frozen layer, its regularizers add no penalty, and no gradient is computed below the first layer that trains. A collective
   /// call. Files of weights and snapshots do not store this setting. See frozen<...> for what is never trained.
   ///   model.set_trainable("conv2d", false);
-  /// Throws strata::error for a name that the summary does not have, and for a batch_norm, which computes something else when it
+  /// Throws strata_error for a name that the summary does not have, and for a batch_norm, which computes something else when it
   /// is frozen.  https://keras.io/guides/transfer_learning
   void set_trainable(const std::string& layer, bool trains);
   /// Whether an update changes any weight of that layer.
@@ -78,16 +79,17 @@ class trained_model {
   /// Whether this process prints and writes files: true in one of the processes that train together.
   bool is_chief() const { return training_.executor.group().is_chief(); }
 };
+}  // namespace core
 
 template <class Program, class Strategy>
-void trained_model<Program, Strategy>::reset_optimizer() {
+void core::trained_model<Program, Strategy>::reset_optimizer() {
   constexpr bool has_state = executor_type::traits.has_slots || executor_type::traits.collects_slots;
   static_assert(has_state, "reset_optimizer: the state of this optimizer is on parameter servers: restart them");
   if constexpr (has_state) detail::reset_optimizer(training_.executor);
 }
 
 template <class Program, class Strategy>
-void trained_model<Program, Strategy>::set_trainable(const std::string& layer, bool trains) {
+void core::trained_model<Program, Strategy>::set_trainable(const std::string& layer, bool trains) {
   constexpr bool freezes = executor_type::traits.freezes;
   static_assert(freezes,
                 "set_trainable: this strategy, such as parameter_server, trains all layers: write frozen<...> around those that "

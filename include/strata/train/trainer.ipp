@@ -12,10 +12,10 @@ trainer<Program, Strategy>::trainer(network, typename Program::optimizer optimiz
 
 template <class Program, class Strategy>
 template <class Source, class... Options>
-history trainer<Program, Strategy>::fit(Source&& source, Options&&... options) {
+training_history trainer<Program, Strategy>::fit(Source&& source, Options&&... options) {
   using sentence = typename detail::fit_verdict_with<Strategy, Program, std::remove_cvref_t<Source>, Options...>::type;
   static_assert(detail::diagnosed<sentence>[0]);
-  history past;
+  training_history past;
   if constexpr (std::is_same_v<sentence, detail::no_complaint>)
     if (!serve())
       training_.telling_errors(
@@ -25,10 +25,10 @@ history trainer<Program, Strategy>::fit(Source&& source, Options&&... options) {
 
 template <class Program, class Strategy>
 template <detail::array_argument X, detail::array_argument Y, class... Options>
-history trainer<Program, Strategy>::fit(X&& x, Y&& y, Options&&... options) {
+training_history trainer<Program, Strategy>::fit(X&& x, Y&& y, Options&&... options) {
   using sentence = typename detail::fit_verdict<Program, detail::given_arrays<X, Y>, Options...>::type;
   static_assert(detail::diagnosed<sentence>[0]);
-  history past;
+  training_history past;
   if constexpr (std::is_same_v<sentence, detail::no_complaint>)
     if (!serve())
       training_.telling_errors([&] {
@@ -79,7 +79,7 @@ auto trainer<Program, Strategy>::predict(const X& x, Options&&... options) -> pr
     out.values.resize(values.size() / std::size_t(network::input_shape.size()) * std::size_t(network::output_shape.size()));
     training_.predict_checked(
         [&](const auto& predict_batch) {
-          training_.predict_in_memory(values, out.values, [&](const samples<T>& piece, T* to) {
+          training_.predict_in_memory(values, out.values, [&](const core::samples<T>& piece, T* to) {
             predict_batch(piece.count, [&] { executor().predict(piece, to); });
           });
         },
@@ -97,15 +97,15 @@ auto trainer<Program, Strategy>::predict(Source&& source, Options&&... options) 
   predictions<T, network::output_shape> out;
   if constexpr (std::is_same_v<sentence, detail::no_complaint>)
     detail::with_source(source, [&](auto& from) {
-      executor().prepare(batch_size_of(from), purpose::inference);
+      executor().prepare(core::batch_size_of(from), core::purpose::inference);
       detail::stream_over<T, std::remove_reference_t<decltype(from)>> stream(from);  // of all rows
       stream.start(0);
       training_.predict_checked(
           [&](const auto& predict_batch) {
-            for (samples<T> batch; stream.next(batch);) {
+            for (core::samples<T> batch; stream.next(batch);) {
               const std::size_t before = out.values.size(), size = std::size_t(network::output_shape.size());
-              refuse_other_rows<Program>(batch, {0, batch.count},
-                                         detail::names_in_stream<T>(stream, batch.count, long(before / size)));
+              core::refuse_other_rows<Program>(batch, {0, batch.count},
+                                               detail::names_in_stream<T>(stream, batch.count, long(before / size)));
               out.values.resize(before + std::size_t(batch.count) * size);
               predict_batch(batch.count, [&] { executor().predict({batch.x(), batch.count}, out.values.data() + before); });
             }

@@ -30,9 +30,11 @@ inline constexpr reason it_is_no_metric_which_has_measure_and_no_strategy_which_
     "a metric has measure(prediction, truth), which returns a number; a strategy has executor<Program>"};
 }  // namespace reasons
 
+namespace core {
 /// An argument of a trainer besides network, optimizer and loss.
 template <class E>
 concept trainer_extra = metric<E> || strategy<E> || precision_policy<E> || std::same_as<E, seed>;
+}  // namespace core
 
 namespace detail {
 

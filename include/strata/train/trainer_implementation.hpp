@@ -36,9 +36,11 @@
 
 namespace strata {
 
+namespace core {
 /// Defined in train/weights_file.hpp, which costs two seconds of compilation that most programs need not spend.
 template <class Network, class T>
 struct please_include_strata_train_weights_file;
+}  // namespace core
 
 namespace detail {
 
@@ -68,8 +70,8 @@ class training {
 
   template <class... Extra>
   explicit training(typename Program::optimizer&& optimizer, const Extra&... extra)
-      : executor(pick_or_make<Strategy>(extra...).template make<Program>((strata::validate<T>(optimizer), std::move(optimizer)),
-                                                                         pick(strata::seed(1), extra...).value)),
+      : executor(pick_or_make<Strategy>(extra...).template make<Program>(
+            (strata::core::validate<T>(optimizer), std::move(optimizer)), pick(strata::seed(1), extra...).value)),
         seed(pick(strata::seed(1), extra...).value) {}
 
   void predict(std::span<const T> x, std::span<T> out) {
@@ -123,7 +125,7 @@ class training {
 
   /// Trains on samples in memory, which the options cut into batches.
   template <class Samples, class... Options>
-  history fit_samples(const Samples& samples, Options&... options) {
+  training_history fit_samples(const Samples& samples, Options&... options) {
     const batch_size size = pick(batch_size(32), options...);
     constexpr bool splits = (std::is_same_v<std::remove_const_t<Options>, validation_split> || ...);
     data::detail::slice part;
@@ -150,7 +152,7 @@ class training {
   }
 
   template <class Source, class... Options>
-  history fit_on(Source& source, Options&... options) {
+  training_history fit_on(Source& source, Options&... options) {
     [[maybe_unused]] const int size = batch_size_of(source);
     const auto run = [&](auto&&... ready) { return fit_checked(source, ready...); };
     if constexpr (requires { typename Strategy::fit_callback; })
@@ -175,7 +177,7 @@ class training {
   }
 
   template <class Source, class... Options>
-  [[gnu::cold]] history fit_checked(Source& source, Options&... options) {
+  [[gnu::cold]] training_history fit_checked(Source& source, Options&... options) {
     const running_fit running(is_in_fit);
     auto stream = stream_to_train<Program>(executor, source, own_rows, pick(class_weight(), options...).empty(), factors);
     erased_type erased(executor, factors);

@@ -6,7 +6,7 @@
 #include <strata/state/logs.hpp>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// All that determines how a fit continues, besides the weights and the optimizer's slots.
 struct training_position {
@@ -27,7 +27,7 @@ struct training_position {
   std::vector<double> loss_weights;         // of the outputs of a graph, in the order of the tape
   bool stop_training = false;               // after this epoch
   logs callbacks;                           // the state of those that have one
-  history past;                             // of the epochs before this one
+  training_history past;                    // of the epochs before this one
 };
 
-}  // namespace strata
+}  // namespace strata::core

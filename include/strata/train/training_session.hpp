@@ -14,6 +14,7 @@
 
 namespace strata {
 
+namespace core {
 /// A fit whose state can be read, and replaced by that of an earlier run or of another process.
 class resumable_fit {
  public:
@@ -41,12 +42,13 @@ class resumable_fit {
   resumable_fit(const resumable_fit&) = default;
   ~resumable_fit() = default;
 };
+}  // namespace core
 
 /// The argument of the hooks of a session_callback. Each uses the parts that it needs.
 struct training_session {
-  resumable_fit& fit;
-  any_process_group& group;
-  any_membership& membership;
+  core::resumable_fit& fit;
+  core::any_process_group& group;
+  core::any_membership& membership;
   training_state& state;
 
   /// Keeps the object alive until fit is left, also by an exception.

@@ -142,12 +142,12 @@ transfer_report transfer_weights(const From& from, To& to, transfer_by how = tra
 }
 
 /// The same from a file of save_weights (.safetensors), or a snapshot, by name.
-/// Throws strata::error for a file that is damaged; then no weight has changed.
+/// Throws strata_error for a file that is damaged; then no weight has changed.
 template <class To>
 transfer_report transfer_weights(const std::filesystem::path& path, To& to) {
-  const safetensors_file file(path);
+  const core::safetensors_file file(path);
   if (file.metadata().contains(detail::snapshot_version_key))
-    if (const std::string damage = damage_of_snapshot(path); !damage.empty())
+    if (const std::string damage = core::damage_of_snapshot(path); !damage.empty())
       throw_error({path.string(), " is damaged: ", damage});
   const model_view target = detail::view_of_weights<typename To::network>(to.executor().parameters());
   const transfer_report report = detail::transfer_by_name(detail::weights_of_file(file, detail::type_of(target)), target);

@@ -186,8 +186,8 @@ void check_arena(std::size_t size) {
 }  // namespace detail
 
 /// Writes all weights and state of an arena that layout_of describes. Either the file is complete, or an older one is unchanged.
-/// The kernel of dense is (in, out), that of conv2d (height, width, in / groups, out).  Throws strata::error.
-template <network Network, std::floating_point T>
+/// The kernel of dense is (in, out), that of conv2d (height, width, in / groups, out).  Throws strata_error.
+template <core::network Network, std::floating_point T>
 void save_weights(const std::filesystem::path& path, std::type_identity_t<std::span<const T>> arena) {
   detail::check_arena<Network>(arena.size());
   const std::span<T> only_read(const_cast<T*>(arena.data()), arena.size());
@@ -197,9 +197,9 @@ void save_weights(const std::filesystem::path& path, std::type_identity_t<std::s
 /// The overload for a running fit; it writes to a file of Keras also the state of the optimizer.
 inline void save_weights(const std::filesystem::path& path, fitted_model& model) { detail::save_view(path, model.view()); }
 
-/// Reads such a file, or a snapshot. Throws strata::error that lists the parameters that differ, or reports a damaged snapshot;
-/// then nothing in the arena has changed.
-template <network Network, std::floating_point T>
+/// Reads such a file, or a snapshot. Throws strata_error that lists the parameters that differ, or reports a damaged
+/// snapshot; then nothing in the arena has changed.
+template <core::network Network, std::floating_point T>
 void load_weights(const std::filesystem::path& path, std::type_identity_t<std::span<T>> arena,
                   convert_precision convert = convert_precision::no) {
   detail::check_arena<Network>(arena.size());
@@ -207,6 +207,7 @@ void load_weights(const std::filesystem::path& path, std::type_identity_t<std::s
   detail::load_view(path, view, convert);
 }
 
+namespace core {
 /// The functions that save_weights and load_weights of a trainer and the constructor of a predictor call.
 template <class Network, class T>
 struct please_include_strata_train_weights_file {
@@ -224,5 +225,6 @@ struct please_include_strata_train_weights_file {
     detail::apply_loaded(executor, view, rate);
   }
 };
+}  // namespace core
 
 }  // namespace strata

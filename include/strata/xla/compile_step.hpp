@@ -12,7 +12,7 @@ namespace strata {
 /// them. It shows that the program compiles for them, and what XLA thinks that a step costs:
 ///   compile_step(model, pjrt::topology(pjrt::plugin::load(pjrt::find_plugin("tpu")), "v5e:2x4"), 256).cost["flops"]
 /// libtpu needs no TPU for it, but queries a metadata server for a minute unless the environment has TPU_SKIP_MDS_QUERY=1.
-/// Throws strata::error and plugin_error.
+/// Throws strata_error and plugin_error.
 template <class Program, class Strategy>
 pjrt::compiled_ahead compile_step(trainer<Program, Strategy>& model, const pjrt::topology& on, int batch_size, int replicas = 0) {
   if (replicas == 0) replicas = on.devices();

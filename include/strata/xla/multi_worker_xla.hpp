@@ -47,8 +47,8 @@ class values_of_plugins final : public pjrt::value_store {
 /// each host computes an equal part of every global batch, and a worker reads and sends the rows of its own devices only; the
 /// gradients are added up by the devices. Plugins find each other through the control plane of the workers, which also notices
 /// when one is lost. The resolver is that of a cluster, such as tf_config() or slurm(); one worker is xla{.replicas = 0}. The
-/// trainer's constructor connects the workers. Throws strata::error if the plugin knows the devices of one process only or if
-/// workers train different programs, communication_error if a worker does not join or is lost, and pjrt::plugin_error.
+/// trainer's constructor connects the workers. Throws strata_error if the plugin knows the devices of one process only or
+/// if workers train different programs, communication_error if a worker does not join or is lost, and pjrt::plugin_error.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/TPUStrategy
 struct multi_worker_xla {
   static constexpr auto name = "multi_worker_xla";
@@ -57,7 +57,7 @@ struct multi_worker_xla {
   multi_worker_xla_options options{};
 
   template <class Program>
-  using executor = module_executor<Program, detail::emitted_modules<Program>, control::worker_connections>;
+  using executor = core::module_executor<Program, detail::emitted_modules<Program>, control::worker_connections>;
   /// The diagnostic about an operation of the program that has no emission.
   template <class Program>
   using verdict = stablehlo::emission_verdict<Program>;
@@ -74,10 +74,11 @@ struct multi_worker_xla {
          .control = options.control,
          .elastic = {},
          .start_timeout = options.start_timeout});
-    module_devices on = members.size() == 1 ? choose_devices(plugin, options.options, 0, options.cache)
-                                            : devices_of_processes(
-                                                  plugin, options_in(members, plugin), members.size(),
-                                                  std::make_shared<detail::values_of_plugins>(processes.values()), options.cache);
+    core::module_devices on =
+        members.size() == 1
+            ? core::choose_devices(plugin, options.options, 0, options.cache)
+            : core::devices_of_processes(plugin, options_in(members, plugin), members.size(),
+                                         std::make_shared<detail::values_of_plugins>(processes.values()), options.cache);
     return {std::move(optimizer), seed, std::move(on), std::move(processes)};
   }
 

@@ -40,7 +40,7 @@ inline int tpu_chips(const std::filesystem::path& devices = "/sys/bus/pci/device
 
 /// Trains on the chips of this host: `tpu{}` on a TPU VM and in a pod of Kubernetes Engine that asks for google.com/tpu,
 /// `tpu{.replicas = 4}` on 4 of them. The plugin is libtpu (https://pypi.org/project/libtpu), which asks the VM's metadata server
-/// for the kind of its chips. The constructor of the trainer throws strata::error where there is no TPU, and on a slice of
+/// for the kind of its chips. The constructor of the trainer throws strata_error where there is no TPU, and on a slice of
 /// several hosts, on which multi_worker_xla trains. https://www.tensorflow.org/api_docs/python/tf/distribute/TPUStrategy
 struct tpu {
   static constexpr auto name = "tpu";
@@ -52,10 +52,10 @@ struct tpu {
   /// Where there is no metadata server, the kind of the chips, such as "v5litepod-8": the environment variables that the plugin
   /// reads in place of asking are set to it.
   std::string accelerator_type{};
-  environment_reader environment = process_environment;
+  core::environment_reader environment = core::process_environment;
 
   template <class Program>
-  using executor = module_executor<Program, detail::emitted_modules<Program>>;
+  using executor = core::module_executor<Program, detail::emitted_modules<Program>>;
   /// The diagnostic about an operation of the program that has no emission.
   template <class Program>
   using verdict = stablehlo::emission_verdict<Program>;
@@ -64,7 +64,7 @@ struct tpu {
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
     return {std::move(optimizer), seed, devices()};
   }
-  module_devices devices() const {
+  core::module_devices devices() const {
     if (!accelerator_type.empty()) {
       ::setenv("TPU_SKIP_MDS_QUERY", "1", 1);
       ::setenv("TPU_ACCELERATOR_TYPE", accelerator_type.c_str(), 1);
@@ -75,7 +75,7 @@ struct tpu {
       refuse_several_hosts(int(hosts.size()), " hosts");
     if (plugin == "tpu" && tpu_chips() == 0)  // where libtpu would ask a metadata server for minutes
       throw_error("tpu: this machine has no TPU: its PCI bus has none of Google's chips; xla{.plugin = \"cpu\"} runs anywhere");
-    module_devices chosen = choose_devices(pjrt::find_plugin(plugin), options, replicas, cache);
+    core::module_devices chosen = core::choose_devices(pjrt::find_plugin(plugin), options, replicas, cache);
     if (const int all = chosen.client->devices_of_all_hosts(); all > chosen.client->devices())
       refuse_several_hosts(all, " chips, of which this host has only some");
     return chosen;

@@ -38,7 +38,7 @@ struct emitted_modules {
 /// that of PyPI's xla-cpu-pjrt:
 ///   trainer{network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, xla{.replicas = 4}}
 /// Several replicas compute equal parts of each batch, and add up their gradients. The constructor of the trainer throws
-/// strata::error if there is no such plugin, or too few devices.
+/// strata_error if there is no such plugin, or too few devices.
 struct xla {
   static constexpr auto name = "xla";
 
@@ -48,14 +48,14 @@ struct xla {
   std::vector<pjrt::option> options{};  // of the plugin
 
   template <class Program>
-  using executor = module_executor<Program, detail::emitted_modules<Program>>;
+  using executor = core::module_executor<Program, detail::emitted_modules<Program>>;
   /// The diagnostic about an operation of the program that has no emission.
   template <class Program>
   using verdict = stablehlo::emission_verdict<Program>;
 
   template <class Program>
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
-    return {std::move(optimizer), seed, choose_devices(pjrt::find_plugin(plugin), options, replicas, cache)};
+    return {std::move(optimizer), seed, core::choose_devices(pjrt::find_plugin(plugin), options, replicas, cache)};
   }
 };
 

@@ -9,7 +9,7 @@ int main() {
   try {
     trainer model{sequential<input<4>, dense<8, relu>, dense<1>>{}, sgd{}, mean_squared_error{}, one_device{gpu(0)}};
     model.fit(std::vector<float>(64), std::vector<float>(16), verbosity::off);
-  } catch (const error& e) {
+  } catch (const strata_error& e) {
     std::puts(e.what());
   }
 }

@@ -33,7 +33,7 @@ outcome trained(const auto& strategy) {
                 strategy,
                 seed(3)};
   model.set_trainable("dense", false);
-  const history past = model.fit(x, y, epochs(2), batch_size(20), verbosity::off);
+  const training_history past = model.fit(x, y, epochs(2), batch_size(20), verbosity::off);
   return {{model.parameters().begin(), model.parameters().end()}, past["loss"].back()};
 }
 /// How often the host has waited for the first emulated device since the last call.

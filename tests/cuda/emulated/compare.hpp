@@ -18,6 +18,7 @@
 #include "unit/larger.hpp"
 
 namespace strata::test {
+using namespace core;
 
 /// Devices for a test, unless it runs on real ones.
 inline void have_devices([[maybe_unused]] int count, [[maybe_unused]] std::uint64_t seed = 1) {
@@ -206,10 +207,10 @@ void compare_kernel(type_list<Op, Rest...>, double tolerance, std::initializer_l
       o.w[p] = weights[p].data(), o.dw[p] = all_dw.data() + at[p];
     }
     device_array<T> y(q, n * out, T(NAN)), from(q, given_dy),
-        saved(q, n * std::size_t(strata::traits_of_kernel<K>.saved) + 1, T(NAN)),
+        saved(q, n * std::size_t(strata::core::traits_of_kernel<K>.saved) + 1, T(NAN)),
         scratch(q,
-                std::size_t(strata::traits_of_kernel<K>.scratch) +
-                    n * std::size_t(strata::traits_of_kernel<K>.scratch_per_sample) + 1,
+                std::size_t(strata::core::traits_of_kernel<K>.scratch) +
+                    n * std::size_t(strata::core::traits_of_kernel<K>.scratch_per_sample) + 1,
                 T(NAN));
     o.y = y.data(), o.dy = from.data(), o.saved = saved.data(), o.scratch = scratch.data();
 

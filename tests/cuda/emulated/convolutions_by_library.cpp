@@ -8,6 +8,7 @@
 #include <thread>
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 #if defined(STRATA_CUDNN) || !defined(__CUDACC__)

@@ -26,6 +26,7 @@
 #include "unit/error_of.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {

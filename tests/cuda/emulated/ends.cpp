@@ -9,6 +9,7 @@
 #include "unit/two_by_two.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {

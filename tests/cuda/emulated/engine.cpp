@@ -14,6 +14,7 @@
 #include <thread>
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {

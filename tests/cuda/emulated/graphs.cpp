@@ -14,6 +14,7 @@
 #include "unit/error_of.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -63,7 +64,7 @@ outcome trained(int devices, bool graphs, auto&&... options) {
                 accuracy{},
                 one_device<cuda>{how},
                 seed(7)};
-  const history past = model.fit(data.x, data.labels, epochs(3), batch_size(20), verbosity::off, options...);
+  const training_history past = model.fit(data.x, data.labels, epochs(3), batch_size(20), verbosity::off, options...);
   const auto w = model.executor().parameters();
   return {{w.begin(), w.end()}, past["loss"], past["accuracy"]};
 }
@@ -252,7 +253,7 @@ TEST_CASE("a step of a callback returns its sums, which do not belong to those o
     const lambda_callback once{.on_batch_end = [&](training_state& s) {
       if (s.step == 2) own = model.train_step({data.x.data(), data.labels.data(), 7})[0];
     }};
-    const history past =
+    const training_history past =
         model.fit(data.x, data.labels, epochs(2), batch_size(10), shuffle(false), steps_per_execution(2), once, verbosity::off);
     return std::vector{float(own.sum), float(own.count), float(past["loss"][0]), float(past["loss"][1])};
   };

@@ -16,6 +16,7 @@
 #include "unit/error_of.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -66,7 +67,7 @@ outcome trained(int devices, double share, auto source, auto&&... options) {
   have_devices(devices);
   trainer model{Net{}, adam{}, Loss{}, one_device<cuda>{replicas(devices, share)}, Precision{}, seed(7)};
   take_counts();
-  const history past = model.fit(source, verbosity::off, options...);
+  const training_history past = model.fit(source, verbosity::off, options...);
   const counts_of_fit counts = take_counts();
   const auto w = model.executor().parameters();
   return {{w.begin(), w.end()}, past["loss"], counts};
@@ -329,7 +330,7 @@ TEST_CASE("the steps of an execution are one launch, with the bits of one launch
       s.new_learning_rate = 0.9 * s.learning_rate;
     };
     take_counts();
-    const history past =
+    const training_history past =
         model.fit(make(), epochs(3), verbosity::off, validation(make()), steps_per_execution(steps), at_epoch_end{look});
     counts = take_counts();
     for (const double each : past["loss"]) all.losses.push_back(each);

@@ -14,6 +14,7 @@
 #include <vector>
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 

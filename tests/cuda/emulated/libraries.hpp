@@ -9,6 +9,7 @@
 #include "unit/error_of.hpp"
 
 namespace strata::test {
+using namespace core;
 
 /// The activation of a layer; linear if there is none.
 template <class... A>

@@ -7,6 +7,7 @@
 #include <strata/strata.hpp>
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {

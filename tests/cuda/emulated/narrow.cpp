@@ -16,6 +16,7 @@
 #include "unit/error_of.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -218,7 +219,7 @@ TEST_CASE_TEMPLATE("a network has the bits of the same network with arrays of fl
   if (machine::device_count() < 2) return;
   const auto trained_with = [](auto strategy) {
     trainer model{Network{}, adam{}, sparse_categorical_crossentropy{}, accuracy{}, strategy, seed(3), bf16{}};
-    history all = model.fit(data::synthetic_digits(70, 1) | data::batch<40>, epochs(2), verbosity::off);
+    training_history all = model.fit(data::synthetic_digits(70, 1) | data::batch<40>, epochs(2), verbosity::off);
     const auto w = model.parameters();
     return std::pair{all["loss"], std::vector<float>(w.begin(), w.end())};
   };

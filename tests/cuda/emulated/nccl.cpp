@@ -20,6 +20,7 @@
 #include "unit/error_of.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {

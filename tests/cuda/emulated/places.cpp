@@ -14,6 +14,7 @@
 #include "unit/two_by_two.hpp"
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 namespace {
@@ -22,9 +23,9 @@ void have_devices(int count, std::uint64_t order = 1) {
   machine::emulate_order(order);
 }
 
-/// The same items, inside `on` and as a plain branch.
+/// The same items, inside `on_device` and as a plain branch.
 template <int Index, class... Items>
-using here = on<device<Index>, Items...>;
+using here = on_device<Index, Items...>;
 template <int, class... Items>
 using anywhere = branch<Items...>;
 
@@ -171,7 +172,7 @@ TEST_CASE("pipelines on several GPUs: the bits of one") {
 
 TEST_CASE("a GPU has the parameters of its layers only, and a step waits for nothing on the host") {
   have_devices(2);
-  using net = sequential<input<6>, on<device<0>, dense<64, relu>>, on<device<1>, dense<64, relu>, dense<3, softmax>>>;
+  using net = sequential<input<6>, on_device<0, dense<64, relu>>, on_device<1, dense<64, relu>, dense<3, softmax>>>;
   using P = program<net, sparse_categorical_crossentropy<>, adam, type_list<accuracy>>;
   auto executor = placed{gpu(0), gpu(1), four_leaves}.make<P>(adam{}, 1);
   executor.prepare(20, purpose::training);
@@ -194,7 +195,7 @@ TEST_CASE("a GPU has the parameters of its layers only, and a step waits for not
 }
 
 TEST_CASE("an execution may have more steps than sums that wait to be read") {
-  using net = sequential<input<2>, on<device<0>, dense<2, relu>>, on<device<1>, dense<2, softmax>>>;
+  using net = sequential<input<2>, on_device<0, dense<2, relu>>, on_device<1, dense<2, softmax>>>;
   const std::vector<float> x(2 * 1'500, 0.5f);
   const std::vector<std::int32_t> y(1'500);
   const auto loss_of = [&](long steps, const auto& strategy) {
@@ -267,7 +268,7 @@ TEST_CASE("out of memory: what each GPU needs, and a smaller batch trains") {
 }
 
 TEST_CASE("libraries measure in the memory of the batch where a place has no other") {
-  using P = program_of<sequential<input<256>, dense<256, relu>, on<device<1>, dense<256, relu>>, dense<3, softmax>>>;
+  using P = program_of<sequential<input<256>, dense<256, relu>, on_device<1, dense<256, relu>>, dense<3, softmax>>>;
   const std::vector<float> x(129 * 256, 0.5f);
   const std::vector<std::int32_t> y(129, 1);
   std::size_t taken = 0;

@@ -16,6 +16,7 @@
 #include <thread>
 
 using namespace strata;
+using namespace strata::core;
 using namespace strata::test;
 
 #if defined(STRATA_CUBLASLT) || !defined(__CUDACC__)

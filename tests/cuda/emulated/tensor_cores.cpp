@@ -13,6 +13,7 @@
 #include <vector>
 
 using namespace strata;
+using namespace strata::core;
 
 namespace {
 

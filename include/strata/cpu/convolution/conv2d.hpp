@@ -247,11 +247,13 @@ struct convolution_kernel {
 
 }  // namespace simd
 
+namespace core {
 template <conv_settings S, class P, shape In>
 struct kernel<cpu, convolution<S>, P, In> : simd::convolution_kernel<S, linear, P, In> {};
 
 template <conv_settings S, class Activation, class P, shape In>
   requires simd::follows_in_registers<Activation>
 struct kernel<cpu, fused<convolution<S>, Activation>, P, In> : simd::convolution_kernel<S, Activation, P, In> {};
+}  // namespace core
 
 }  // namespace strata

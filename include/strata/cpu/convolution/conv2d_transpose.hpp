@@ -89,6 +89,7 @@ struct transposed_convolution_kernel {
 
 }  // namespace simd
 
+namespace core {
 template <transposed_conv_settings S, class P, shape In>
 struct kernel<cpu, transposed_convolution<S>, P, In> : simd::transposed_convolution_kernel<S, linear, P, In> {};
 
@@ -96,5 +97,6 @@ template <transposed_conv_settings S, class Activation, class P, shape In>
   requires simd::follows_in_registers<Activation>
 struct kernel<cpu, fused<transposed_convolution<S>, Activation>, P, In>
     : simd::transposed_convolution_kernel<S, Activation, P, In> {};
+}  // namespace core
 
 }  // namespace strata

@@ -34,6 +34,7 @@ concept pools_in_registers =
 
 }  // namespace simd
 
+namespace core {
 /// x, dx: (count, H, W, C); kernel: (KH, KW, C, F); bias: (F); y, dy: (count, OH / 2, OW / 2, F). saved: for each sample its
 /// winners, (OH / 2, OW / 2, F) bytes.
 template <conv_settings S, pool_settings Pool, class P, shape In>
@@ -324,5 +325,6 @@ struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, P, In> {
       }
   }
 };
+}  // namespace core
 
 }  // namespace strata

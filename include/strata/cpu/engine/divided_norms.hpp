@@ -11,7 +11,7 @@
 #include <strata/network/rank_messages.hpp>
 #include <strata/network/shard_places.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// Squares of elements are added up in the pieces of the arena of the whole network, as one device does, so equal elements give a
 /// norm of the same bits. A piece has elements of several ranks, so they send them to the rank that adds up this piece; then all
@@ -119,4 +119,4 @@ class divided_norms {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

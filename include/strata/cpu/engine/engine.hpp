@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// The sums of a leaf follow from its samples alone, so they have the same bits on any number of threads.
 template <class Program, class Backend>
@@ -493,4 +493,4 @@ struct engine_for<Program, Backend> {
   using type = cpu_engine<Program, Backend>;
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -6,7 +6,7 @@
 #include <strata/cpu/engine/weight_update.hpp>
 #include <strata/program/engine_for.hpp>
 
-namespace strata {
+namespace strata::core {
 
 template <>
 struct host_arithmetic<cpu> {
@@ -17,8 +17,8 @@ struct host_arithmetic<cpu> {
 
   template <class T>
   static void sum_leaves(T* to, const T* const* arrays, int count, long begin, long end) {
-    strata::sum_leaves(to, arrays, count, begin, end);
+    strata::core::sum_leaves(to, arrays, count, begin, end);
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -6,7 +6,7 @@
 #include <strata/program/micro_batch.hpp>
 #include <strata/program/pass.hpp>
 
-namespace strata {
+namespace strata::core {
 
 template <class Program, class Backend, purpose Why>
 class prepared_plan {
@@ -74,4 +74,4 @@ class prepared_plan {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

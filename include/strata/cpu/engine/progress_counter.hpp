@@ -4,7 +4,7 @@
 #include <strata/base/atomic_wait.hpp>
 #include <strata/cpu/engine/team.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// A counter on a cache line of its own.
 class alignas(64) progress_counter {
@@ -32,4 +32,4 @@ class alignas(64) progress_counter {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -190,6 +190,7 @@ class loops_of_rule {
 
 }  // namespace detail
 
+namespace core {
 /// Replaces the first array of the gradient by the mean, with the derivative of the penalty. Norms are taken of this.
 template <class T>
 void reduce_slice(const global_gradient<T, host_device>& gradient, const T* w, penalty regularizer, long begin, long end) {
@@ -245,5 +246,6 @@ void update_from_product(const std::type_identity_t<detail::loops_of_rule<T>>& r
     rule.apply_to_product(w, slots, p, mean, decay, begin);
   }
 }
+}  // namespace core
 
 }  // namespace strata

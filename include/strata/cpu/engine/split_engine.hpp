@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// A leaf is computed by one thread of each place, together: a row of threads. If places have several threads each, there are as
 /// many rows, which share the leaves. Weights and the optimizer's slots are shared by all threads, and updated by all. Evaluation
@@ -116,9 +116,9 @@ class split_engine : public cpu_engine<Program, Backend> {
     for (int i = 0; i < rows; ++i) rows_.push_back(std::make_unique<row>());
   }
 
-  /// For a training batch: the largest number of leaves, or 0 if there is memory for it. Throws strata::error for the largest
-  /// batch so far if the micro-batches of all groups are not of equal size. A group is a process, or the threads that have the
-  /// same parts of divided layers.
+  /// For a training batch: the largest number of leaves, or 0 if there is memory for it. Throws strata_error for the
+  /// largest batch so far if the micro-batches of all groups are not of equal size. A group is a process, or the threads that
+  /// have the same parts of divided layers.
   int grow(int batch, int groups) {
     if (batch > leaves_.prepared_for(purpose::training)) refuse_unequal_micro_batches(batch, groups);
     const batch_division most = leaves_.grow(batch, purpose::training);
@@ -209,7 +209,7 @@ class split_engine : public cpu_engine<Program, Backend> {
       pieces.clear();
       const leaf_range share = share_of(own.size(), i, threads_);
       for (int l = own.begin + share.begin; l < own.begin + share.end; ++l)
-        leaves_.in_micro_batches(l, samples, [&](const strata::samples<T>& some, long first) {
+        leaves_.in_micro_batches(l, samples, [&](const strata::core::samples<T>& some, long first) {
           pieces.push_back({l, first, some.count, first > leaves_.first_of(l)});
         });
     }
@@ -256,4 +256,4 @@ struct engine_for<Program, split_backend<Base, Split>> {
   using type = split_engine<Program, split_backend<Base, Split>>;
 };
 
-}  // namespace strata
+}  // namespace strata::core

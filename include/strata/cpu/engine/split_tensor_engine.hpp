@@ -15,6 +15,7 @@ struct use_of_predictions<Program, split_backend<tensor_backend<Base>, Split>>
     : use_of_predictions<Program, tensor_backend<Base>> {};
 }  // namespace detail
 
+namespace core {
 /// A rank has a thread for each place. The threads at one place of all ranks exchange parts of layers: they have the same turns,
 /// and so the same exchanges in the same order. A thread waits for those at its own place and, as in split_engine, for stages of
 /// its own rank. Deadlock-free: all ranks take the same turns in lockstep, so it suffices that the timetable ends for one rank.
@@ -85,5 +86,6 @@ template <class Program, class Base, class Split>
 struct engine_for<Program, split_backend<tensor_backend<Base>, Split>> {
   using type = split_tensor_engine<Program, split_backend<tensor_backend<Base>, Split>>;
 };
+}  // namespace core
 
 }  // namespace strata

@@ -6,8 +6,10 @@
 
 namespace strata {
 
+namespace core {
 /// Leaves that are added up in one pass.
 inline constexpr int leaves_in_a_pass = 16;
+}  // namespace core
 
 namespace detail {
 
@@ -89,10 +91,12 @@ void for_blocks(const T* const* leaves, int count, long begin, long end, F&& f) 
 
 }  // namespace detail
 
+namespace core {
 /// to[i] = the sum over leaves of element i, in one process, before it is reduced with others. `to` may be one of the leaves.
 template <class T>
 void sum_leaves(T* to, const T* const* leaves, int count, long begin, long end) {
   detail::add_leaves(to + begin, leaves, count, begin, end);
 }
+}  // namespace core
 
 }  // namespace strata

@@ -16,7 +16,7 @@
 #include <xmmintrin.h>
 #endif
 
-namespace strata {
+namespace strata::core {
 
 /// Denormal numbers are computed as zero during the lifetime of an object. Adam's moments of rarely used inputs decay to denormal
 /// numbers, each of which would cost a hundred cycles.
@@ -139,7 +139,7 @@ inline int available_cores() {
   return n == 0 ? 1 : int(n);
 }
 
-}  // namespace strata
+}  // namespace strata::core
 
 #if STRATA_DEFINES
 #include <strata/cpu/engine/team.ipp>

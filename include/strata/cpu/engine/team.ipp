@@ -1,7 +1,7 @@
 // Definitions of team.hpp.
 #pragma once
 
-namespace strata {
+namespace strata::core {
 
 STRATA_FUNCTION int thread_team::spins_for(std::chrono::microseconds time) {
   using clock = std::chrono::steady_clock;
@@ -94,4 +94,4 @@ STRATA_FUNCTION void thread_team::end() {
   while (unfinished_.load(std::memory_order_acquire) > 0) pause();
 }
 
-}  // namespace strata
+}  // namespace strata::core

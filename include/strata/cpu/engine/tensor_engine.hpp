@@ -53,6 +53,7 @@ inline constexpr auto copies_of = [] {
 }();
 }  // namespace detail
 
+namespace core {
 /// What the engine of a rank adds to Engine, which computes the rank's part of the layers: after an update, and before any other
 /// computation, ranks send each other the copies of parts of kernels. After take_gradient_norms the update itself sends nothing
 /// unless the optimizer needs norms of directions, so all remaining ranks can complete it even if one is lost. Penalties of
@@ -246,5 +247,6 @@ template <class Program, class Base>
 struct engine_for<Program, tensor_backend<Base>> {
   using type = tensor_engine<Program, Base>;
 };
+}  // namespace core
 
 }  // namespace strata

@@ -14,7 +14,7 @@
 #include <strata/optimizers/gradient_modifiers.hpp>
 #include <utility>
 
-namespace strata {
+namespace strata::core {
 
 /// Everything between the gradient of the global batch and the new weights. `run` makes all passes over the arrays that the
 /// settings and the rule need; the members that it calls are the passes, each for one slice of slice_of.
@@ -279,4 +279,4 @@ struct weight_update {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

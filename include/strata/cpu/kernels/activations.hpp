@@ -28,6 +28,7 @@ template <class Activation, class T>
 
 }  // namespace simd
 
+namespace core {
 /// x, y, dy, dx: (count, shape of the input).
 template <elementwise_activation A, class P, shape In>
   requires simd::has_vector_form<A>
@@ -41,5 +42,6 @@ struct kernel<cpu, A, P, In> {
     if (o.dx[0]) simd::activation_gradient<A>(o.dy, o.x[0], o.y, std::ptrdiff_t(o.count) * In.size(), o.dx[0], o.adds_dx[0]);
   }
 };
+}  // namespace core
 
 }  // namespace strata

@@ -289,6 +289,7 @@ struct frozen_batch_norm_kernel {
 
 }  // namespace simd
 
+namespace core {
 template <batch_norm_settings S, class P, shape In>
 struct kernel<cpu, batch_normalization<S>, P, In>
     : std::conditional_t<S.frozen, simd::frozen_batch_norm_kernel<S, linear, P, In>, simd::batch_norm_kernel<S, linear, P, In>> {
@@ -299,5 +300,6 @@ template <batch_norm_settings S, class Activation, class P, shape In>
 struct kernel<cpu, fused<batch_normalization<S>, Activation>, P, In>
     : std::conditional_t<S.frozen, simd::frozen_batch_norm_kernel<S, Activation, P, In>,
                          simd::batch_norm_kernel<S, Activation, P, In>> {};
+}  // namespace core
 
 }  // namespace strata

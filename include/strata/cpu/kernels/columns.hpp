@@ -6,7 +6,7 @@
 #include <strata/kernel/kernel.hpp>
 #include <strata/layers/columns.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// x: (count, ..., C); y: (count, ..., S.count).
 template <column_settings S, class P, shape In>
@@ -25,4 +25,4 @@ struct kernel<cpu, column_slice<S>, P, In> {
   static std::ptrdiff_t rows_of(const operands<T>& o) { return std::ptrdiff_t(o.count) * (In.size() / In.last()); }
 };
 
-}  // namespace strata
+}  // namespace strata::core

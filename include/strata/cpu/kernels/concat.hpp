@@ -6,7 +6,7 @@
 #include <strata/kernel/kernel.hpp>
 #include <strata/layers/concat.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// x[k]: (count, ..., C_k); y: (count, ..., sum of C_k).
 template <class P, shape First, shape... Rest>
@@ -37,4 +37,4 @@ struct kernel<cpu, stack_of_branches, P, First, Rest...> {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -288,11 +288,13 @@ struct dense_kernel {
 
 }  // namespace simd
 
+namespace core {
 template <dense_settings S, class P, shape In>
 struct kernel<cpu, affine<S>, P, In> : simd::dense_kernel<S, linear, P, In> {};
 
 template <dense_settings S, class Activation, class P, shape In>
   requires simd::follows_in_registers<Activation>
 struct kernel<cpu, fused<affine<S>, Activation>, P, In> : simd::dense_kernel<S, Activation, P, In> {};
+}  // namespace core
 
 }  // namespace strata

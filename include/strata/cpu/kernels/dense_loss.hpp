@@ -58,6 +58,7 @@ struct dense_loss_kernel {
 
 }  // namespace simd
 
+namespace core {
 template <dense_settings S, class L, class P, shape In>
   requires detail::takes_softmax<L> && (In.rank() == 1)
 struct kernel<cpu, fused<affine<S>, softmax, L>, P, In> : simd::dense_loss_kernel<S, L, P, In> {};
@@ -65,5 +66,6 @@ struct kernel<cpu, fused<affine<S>, softmax, L>, P, In> : simd::dense_loss_kerne
 template <dense_settings S, class L, class P, shape In>
   requires simd::takes_logits<L> && (In.rank() == 1)
 struct kernel<cpu, fused<affine<S>, L>, P, In> : simd::dense_loss_kernel<S, L, P, In> {};
+}  // namespace core
 
 }  // namespace strata

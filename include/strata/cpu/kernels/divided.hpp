@@ -261,6 +261,7 @@ struct look_up_by_rows {
 };
 }  // namespace detail
 
+namespace core {
 template <class Base, class Operation, int Ranks, bool Gathers, bool Descends, class P, shape In>
 struct kernel<tensor_backend<Base>, columns_of_rank<Operation, Ranks, Gathers, Descends>, P, In>
     : detail::kernel_by_columns<Base, columns_of_rank<Operation, Ranks, Gathers, Descends>, P, In, Gathers> {};
@@ -272,5 +273,6 @@ struct kernel<tensor_backend<Base>, rows_of_rank<Operation, Ranks, IsPart, Desce
 template <class Base, embedding_settings S, int Ranks, bool IsPart, bool Descends, class P, shape In>
 struct kernel<tensor_backend<Base>, rows_of_rank<lookup<S>, Ranks, IsPart, Descends>, P, In>
     : detail::look_up_by_rows<rows_of_rank<lookup<S>, Ranks, IsPart, Descends>::part, typename P::value_type, In> {};
+}  // namespace core
 
 }  // namespace strata

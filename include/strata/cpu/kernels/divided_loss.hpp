@@ -196,6 +196,7 @@ struct use_of_predictions<Program, tensor_backend<Base>> {
 };
 }  // namespace detail
 
+namespace core {
 template <class Base, class Operation, int Ranks, bool Descends, class L, class P, shape In>
   requires detail::takes_softmax<L>
 struct kernel<tensor_backend<Base>, fused<classes_of_rank<Operation, Ranks, Descends>, softmax, L>, P, In>
@@ -205,5 +206,6 @@ template <class Base, class Operation, int Ranks, bool Descends, class L, class 
   requires simd::takes_logits<L>
 struct kernel<tensor_backend<Base>, fused<classes_of_rank<Operation, Ranks, Descends>, L>, P, In>
     : detail::kernel_by_classes<Base, classes_of_rank<Operation, Ranks, Descends>, L, P, In> {};
+}  // namespace core
 
 }  // namespace strata

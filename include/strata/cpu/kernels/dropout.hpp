@@ -55,6 +55,7 @@ template <class T>
 
 }  // namespace simd
 
+namespace core {
 /// x, y, dy, dx: (count, shape of the input). saved: one byte for each element.
 template <decimal Rate, class P, shape In>
 struct kernel<cpu, dropout<Rate>, P, In> {
@@ -79,5 +80,6 @@ struct kernel<cpu, dropout<Rate>, P, In> {
                               o.adds_dx[0]);
   }
 };
+}  // namespace core
 
 }  // namespace strata

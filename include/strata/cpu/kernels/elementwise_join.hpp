@@ -66,6 +66,7 @@ struct join_kernel {
 
 }  // namespace simd
 
+namespace core {
 template <elementwise_join Join, class P, shape First, shape... Rest>
 struct kernel<cpu, Join, P, First, Rest...> : simd::join_kernel<Join, linear, P, First, 1 + int(sizeof...(Rest))> {};
 
@@ -73,5 +74,6 @@ template <elementwise_join Join, class Activation, class P, shape First, shape..
   requires simd::follows_in_registers<Activation>
 struct kernel<cpu, fused<Join, Activation>, P, First, Rest...>
     : simd::join_kernel<Join, Activation, P, First, 1 + int(sizeof...(Rest))> {};
+}  // namespace core
 
 }  // namespace strata

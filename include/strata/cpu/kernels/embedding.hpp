@@ -6,7 +6,7 @@
 #include <strata/kernel/kernel.hpp>
 #include <strata/layers/embedding.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// x: (count, N), indices of rows, which have no gradient; table: (rows, W); y: (count, N, W). refuse_other_rows has checked the
 /// indices. Gradients of a row are added in the order of the batch, so micro-batches do not change their bits.
@@ -38,4 +38,4 @@ struct kernel<cpu, lookup<S>, P, In> {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -82,6 +82,7 @@ struct folded_kernel {
 
 }  // namespace simd
 
+namespace core {
 template <conv_settings S, batch_norm_settings N, class... Rest, class P, shape In>
   requires(!std::is_void_v<simd::folds_into<convolution<S>, P, In, Rest...>>)
 struct kernel<cpu, fused<convolution<S>, batch_normalization<N>, Rest...>, P, In>
@@ -91,5 +92,6 @@ template <dense_settings S, batch_norm_settings N, class... Rest, class P, shape
   requires(!std::is_void_v<simd::folds_into<affine<S>, P, In, Rest...>>)
 struct kernel<cpu, fused<affine<S>, batch_normalization<N>, Rest...>, P, In> : simd::folded_kernel<affine<S>, N, P, In, Rest...> {
 };
+}  // namespace core
 
 }  // namespace strata

@@ -76,6 +76,7 @@ template <class T>
 
 }  // namespace simd
 
+namespace core {
 /// x, y, dy, dx: (count, ..., C); gamma, beta: (C). saved: mean and 1 / deviation of each row.
 template <layer_norm_settings S, class P, shape In>
 struct kernel<cpu, layer_normalization<S>, P, In> {
@@ -107,5 +108,6 @@ struct kernel<cpu, layer_normalization<S>, P, In> {
       if (to[k]) std::copy_n(sums[k], C, to[k]);
   }
 };
+}  // namespace core
 
 }  // namespace strata

@@ -283,6 +283,7 @@ struct loss_kernel {
 
 }  // namespace simd
 
+namespace core {
 /// A function over elements. x, y: (count, shape of the predictions); y = x.
 template <loss_function L, class P, shape In>
   requires simd::added_over_elements<L>
@@ -365,5 +366,6 @@ struct kernel<cpu, L, P, In> : simd::loss_kernel<P, In> {
     }
   }
 };
+}  // namespace core
 
 }  // namespace strata

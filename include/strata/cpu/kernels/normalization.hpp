@@ -32,6 +32,7 @@ template <class T>
 
 }  // namespace simd
 
+namespace core {
 /// x, y, dy, dx: (count, ..., C); mean, variance: (C). derived: the means, then 1 / deviation, for a row of several pixels.
 template <class P, shape In>
 struct kernel<cpu, normalization, P, In> {
@@ -54,5 +55,6 @@ struct kernel<cpu, normalization, P, In> {
                                          o.adds_dx[0]);
   }
 };
+}  // namespace core
 
 }  // namespace strata

@@ -263,6 +263,7 @@ struct pooling_kernel {
 
 }  // namespace simd
 
+namespace core {
 /// x: (count, H, W, C); y: (count, OH, OW, C). saved: the winner of each window.
 template <pool_settings S, class P, shape In>
   requires(In[2] >= simd::fewest_pooled_channels)
@@ -332,5 +333,6 @@ template <class P, shape In>
   requires(In[2] >= simd::fewest_pooled_channels)
 struct kernel<cpu, global_max_pool2d, P, In>
     : kernel<cpu, max_pooling<pool_settings{.window_height = In[0], .window_width = In[1]}>, P, In> {};
+}  // namespace core
 
 }  // namespace strata

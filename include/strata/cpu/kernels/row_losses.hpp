@@ -152,6 +152,7 @@ concept loss_of_rows = requires { row_loss<L>::rows_of_scratch; };
 
 }  // namespace simd
 
+namespace core {
 /// x, y: (count, N); y = x.
 template <loss_function L, class P, shape In>
   requires simd::loss_of_rows<L>
@@ -172,5 +173,6 @@ struct kernel<cpu, L, P, In> : simd::loss_kernel<P, In> {
                                   detail::weight_of(o, n), base::N, o.scratch, base::dx(o, n), o.adds_dx[0]);
   }
 };
+}  // namespace core
 
 }  // namespace strata

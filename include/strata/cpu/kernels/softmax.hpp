@@ -61,6 +61,7 @@ template <class T>
 
 }  // namespace simd
 
+namespace core {
 /// Softmax over the last axis. x, y, dy, dx: (count, ..., C).
 template <class P, shape In>
 struct kernel<cpu, softmax, P, In> {
@@ -76,5 +77,6 @@ struct kernel<cpu, softmax, P, In> {
       simd::softmax_gradient(o.y + n * C, o.dy + n * C, C, o.dx[0] + n * C, o.adds_dx[0]);
   }
 };
+}  // namespace core
 
 }  // namespace strata

@@ -90,6 +90,7 @@ template <class T>
 
 }  // namespace simd
 
+namespace core {
 /// x: (count, H, W, C); y: (count, height * H, width * W, C).
 template <up_sampling_settings S, class P, shape In>
 struct kernel<cpu, up_sampling<S>, P, In> {
@@ -140,5 +141,6 @@ struct kernel<cpu, up_sampling<S>, P, In> {
     }
   }
 };
+}  // namespace core
 
 }  // namespace strata

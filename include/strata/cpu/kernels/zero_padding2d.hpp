@@ -6,7 +6,7 @@
 #include <strata/kernel/kernel.hpp>
 #include <strata/layers/zero_padding2d.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// x: (count, H, W, C); y: (count, top + H + bottom, left + W + right, C).
 template <padding_settings S, class P, shape In>
@@ -35,4 +35,4 @@ struct kernel<cpu, zero_padding<S>, P, In> {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -186,6 +186,7 @@ concept pays_by_pixels = without_gaps(S, 1) && In[2] >= 32 && S.filters >= 32;
 
 }  // namespace simd
 
+namespace core {
 template <conv_settings S, shape In>
   requires simd::pays_by_tiles<S, In>
 struct kernel<cpu, convolution<S>, precision::mixed_bf16, In> : simd::mixed_winograd_convolution<simd::bf16, S, linear, In> {};
@@ -201,5 +202,6 @@ template <conv_settings S, class Activation, shape In>
   requires(simd::pays_by_pixels<S, In> && simd::follows_in_registers<Activation>)
 struct kernel<cpu, fused<convolution<S>, Activation>, precision::mixed_bf16, In>
     : simd::mixed_pointwise<simd::bf16, S, Activation, In> {};
+}  // namespace core
 
 }  // namespace strata

@@ -200,9 +200,11 @@ struct mixed_conv_pool : kernel<cpu, fused<convolution<S>, relu, max_pooling<Poo
 
 }  // namespace simd
 
+namespace core {
 template <conv_settings S, pool_settings Pool, shape In>
   requires simd::pools_in_registers<S, Pool> && (In[2] >= 16 && S.filters >= 16)
 struct kernel<cpu, fused<convolution<S>, relu, max_pooling<Pool>>, precision::mixed_bf16, In>
     : simd::mixed_conv_pool<simd::bf16, S, Pool, In> {};
+}  // namespace core
 
 }  // namespace strata

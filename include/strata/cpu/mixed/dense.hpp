@@ -94,6 +94,7 @@ constexpr bool pays_in_bf16(int inputs, int units) { return inputs >= 64 && unit
 
 }  // namespace simd
 
+namespace core {
 template <dense_settings S, shape In>
   requires(simd::pays_in_bf16(In[0], S.units))
 struct kernel<cpu, affine<S>, precision::mixed_bf16, In> : simd::mixed_dense<simd::bf16, S, linear, In> {};
@@ -101,5 +102,6 @@ struct kernel<cpu, affine<S>, precision::mixed_bf16, In> : simd::mixed_dense<sim
 template <dense_settings S, class Activation, shape In>
   requires(simd::follows_in_registers<Activation> && simd::pays_in_bf16(In[0], S.units))
 struct kernel<cpu, fused<affine<S>, Activation>, precision::mixed_bf16, In> : simd::mixed_dense<simd::bf16, S, Activation, In> {};
+}  // namespace core
 
 }  // namespace strata

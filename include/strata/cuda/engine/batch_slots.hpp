@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-namespace strata {
+namespace strata::core {
 
 /// Two slots for a batch and for the values that change from step to step, used in turn. A slot is overwritten when the step
 /// before the last no longer needs it: so the host is at most two steps ahead, and a copy overlaps the previous step. Numbers: a
@@ -208,4 +208,4 @@ class batch_slots {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

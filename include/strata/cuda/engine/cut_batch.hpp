@@ -7,7 +7,7 @@
 #include <strata/program/leaf_schedule.hpp>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 struct micro_batch {
   int leaf, leaves;  // the first one, how many
@@ -49,7 +49,7 @@ class cut_batch {
     }
     return samples;
   }
-  /// Throws strata::error if a batch has fewer leaves than there are micro-batches. places: GPUs, for the advice.
+  /// Throws strata_error if a batch has fewer leaves than there are micro-batches. places: GPUs, for the advice.
   void refuse_few_leaves(int batch, int places) const {
     const int count = leaves_for(batch, policy_(batch).capacity);
     if (count >= most_) return;
@@ -73,4 +73,4 @@ class cut_batch {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -5,7 +5,7 @@
 #include <strata/cuda/machine/device.hpp>
 #include <utility>
 
-namespace strata {
+namespace strata::core {
 
 /// Device: derives from engine_device. Their addresses do not change.
 template <class Device>
@@ -51,4 +51,4 @@ class device_group {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -40,6 +40,7 @@ struct search_pieces {
 
 }  // namespace machine
 
+namespace core {
 /// Searches arrays of one device by a kernel; the host waits for each answer.
 template <class T>
 class device_numbers final : public number_reader {
@@ -82,5 +83,6 @@ class device_numbers final : public number_reader {
     return double(value);
   }
 };
+}  // namespace core
 
 }  // namespace strata

@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 template <class Program>
 class cuda_engine {
@@ -76,7 +76,7 @@ class cuda_engine {
                                         .defers_sums = true,
                                         .keeps_samples = ends.input_count == 1 && ends.output_count == 1};
 
-  /// Throws strata::error if there is no such device, if its memory is too small, or for options that check() refuses.
+  /// Throws strata_error if there is no such device, if its memory is too small, or for options that check() refuses.
   cuda_engine(const cuda_options& o, leaf_policy policy, int slots)
       : leaves_(policy, ends),
         penalties_(std::size_t(trained.count)),
@@ -95,7 +95,7 @@ class cuda_engine {
     step_sums_.allocate(first());
   }
 
-  /// Throws strata::error for an observer that reads arrays as if they were in host memory.
+  /// Throws strata_error for an observer that reads arrays as if they were in host memory.
   void observe(kernel_observer* observer) {
     const bool reads = observer && observer->reads_gradients();
     if (reads && !observer->reads_devices())
@@ -533,4 +533,4 @@ struct engine_for<Program, cuda> {
   using type = cuda_engine<Program>;
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -12,7 +12,7 @@
 #include <strata/program/step_context.hpp>
 #include <type_traits>
 
-namespace strata {
+namespace strata::core {
 
 /// The arrays of a GPU, and its part of the current step.
 template <class Program, class Backend>
@@ -84,4 +84,4 @@ struct engine_device {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

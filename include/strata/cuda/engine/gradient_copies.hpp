@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// T: of the elements.
 template <class T>
@@ -68,4 +68,4 @@ class gradient_copies {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

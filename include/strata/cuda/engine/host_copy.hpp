@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <span>
+#include <strata/base/namespaces.hpp>
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// Numbers on the host that are copied again after the devices have changed theirs.
 class host_copy {
@@ -27,4 +28,4 @@ class host_copy {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

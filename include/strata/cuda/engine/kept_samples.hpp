@@ -9,7 +9,7 @@
 #include <strata/cuda/kernels/stored_batch.hpp>
 #include <strata/cuda/machine/device.hpp>
 
-namespace strata {
+namespace strata::core {
 
 /// The data set on one device.
 class kept_samples {
@@ -51,4 +51,4 @@ bool has_room_for_copies(const device_group<Device>& devices, const stored_sampl
   return true;
 }
 
-}  // namespace strata
+}  // namespace strata::core

@@ -133,10 +133,12 @@ struct measuring_at_once : measuring<Program, Kernel, Output> {
 
 }  // namespace machine
 
+namespace core {
 template <class Program, class Kernel, int Output>
 struct kernel_of_output<Program, cuda, Kernel, Output> {
   using type = std::conditional_t<requires { &Kernel::forward_backward; }, machine::measuring_at_once<Program, Kernel, Output>,
                                   machine::measuring<Program, Kernel, Output>>;
 };
+}  // namespace core
 
 }  // namespace strata

@@ -34,6 +34,7 @@ struct sum_of_leaves {
 };
 }  // namespace machine
 
+namespace core {
 enum class nccl_event { wait_begins, waits, sums_fail, own_error };
 /// Called when this process begins to wait for sums, and repeatedly while it waits; throws communication_error if the wait is in
 /// vain, for example because another process has ended. Also called with the text of an error before the sums are aborted: an
@@ -163,5 +164,6 @@ class nccl_sums {
     }
   }
 };
+}  // namespace core
 
 }  // namespace strata

@@ -28,7 +28,7 @@ struct cuda_options {
   /// never. The memory of the data set must not change during that fit.
   double kept_data_memory = 0.5;
 
-  /// Throws strata::error if kept_data_memory is not in [0, 1].
+  /// Throws strata_error if kept_data_memory is not in [0, 1].
   void check() const {
     if (!(kept_data_memory >= 0 && kept_data_memory <= 1))  // nor nan
       throw_error({"cuda_options::kept_data_memory is ", kept_data_memory, ": it is a fraction of the free memory, from 0 to 1"});
@@ -38,7 +38,7 @@ struct cuda_options {
 
 /// One GPU of this machine: `one_device{gpu(0)}`.
 struct gpu {
-  using backend = cuda;
+  using backend = core::cuda;
   int index;
   constexpr explicit gpu(int i = 0) : index(i) {}
   cuda_options with(cuda_options options) const {
@@ -66,16 +66,16 @@ class gpus {
   bool are_counted_ = false;
 
  public:
-  using backend = cuda;
-  /// Throws strata::error when the strategy is used and this machine has no GPU.
+  using backend = core::cuda;
+  /// Throws strata_error when the strategy is used and this machine has no GPU.
   gpus() = default;
-  /// Throws strata::error if `count` is below 1 or above 1024.
+  /// Throws strata_error if `count` is below 1 or above 1024.
   explicit gpus(int count) : are_counted_(true) {
     if (count < 1) throw_error({"gpus(", count, "): at least one device is needed"});
     if (count > 1024) throw_error({"gpus(", count, "): a machine has at most 1024"});
     for (int i = 0; i < count; ++i) indices_.push_back(i);
   }
-  /// Throws strata::error if there is no index, or one twice.
+  /// Throws strata_error if there is no index, or one twice.
   explicit gpus(std::initializer_list<int> indices) : gpus(std::vector<int>(indices)) {}
   explicit gpus(std::vector<int> indices) : indices_(std::move(indices)) {
     if (indices_.empty()) throw_error("gpus({}): at least one device is needed");
@@ -92,13 +92,13 @@ class gpus {
     if (!indices_.empty() || count == 0 || neighbours <= 1 || std::getenv("CUDA_VISIBLE_DEVICES")) return *this;
     const int own = members.local_rank().value_or(0);
     if (count < neighbours) return gpus{own % count};
-    const leaf_range share = share_of(count, own, neighbours);
+    const core::leaf_range share = core::share_of(count, own, neighbours);
     gpus mine;
     for (int i = share.begin; i < share.end; ++i) mine.indices_.push_back(i);
     return mine;
   }
-  /// One GPU for each of `places`, such as those of a pipeline. Throws strata::error if another number of them is named, or if
-  /// none are named and this machine has fewer.
+  /// One GPU for each of `places`, such as those of a pipeline. Throws strata_error if another number of them is named,
+  /// or if none are named and this machine has fewer.
   cuda_options one_for_each_of(int places, cuda_options options) const {
     const int count = machine::device_count();
     if (indices_.empty() && count > 0 && count < places)
@@ -110,7 +110,7 @@ class gpus {
     for (int i = 0; indices_.empty() && i < places; ++i) options.devices.push_back(i);
     return options;
   }
-  /// Throws strata::error if a number of GPUs was given and this machine has some, but fewer.
+  /// Throws strata_error if a number of GPUs was given and this machine has some, but fewer.
   cuda_options with(cuda_options options) const {
     const int count = machine::device_count();
     if (are_counted_ && count > 0 && int(indices_.size()) > count)
@@ -122,6 +122,7 @@ class gpus {
   }
 };
 
+namespace core {
 template <>
 struct engine_options<cuda> {
   using type = cuda_options;
@@ -134,10 +135,11 @@ template <>
 struct single_device<cuda> {
   using type = gpu;
 };
+}  // namespace core
 
-one_device(gpu) -> one_device<cuda>;
-one_device(gpu, cuda_options) -> one_device<cuda>;
+one_device(gpu) -> one_device<core::cuda>;
+one_device(gpu, cuda_options) -> one_device<core::cuda>;
 template <std::same_as<cuda_options> Options>  // so that braces alone are compute_options
-one_device(Options) -> one_device<cuda>;
+one_device(Options) -> one_device<core::cuda>;
 
 }  // namespace strata

@@ -26,6 +26,7 @@ struct take_output_columns {
 };
 }  // namespace machine
 
+namespace core {
 /// Lives on the GPU of the first output. Needs no work and no memory if all outputs are there.
 template <class Program, class Backend>
 class output_sums {
@@ -81,5 +82,6 @@ class output_sums {
     return of;
   }
 };
+}  // namespace core
 
 }  // namespace strata

@@ -20,6 +20,7 @@ struct reorder {
 };
 }  // namespace machine
 
+namespace core {
 /// A value for each trained parameter, on one device.
 template <class Program, class Backend>
 class parameter_numbers {
@@ -65,5 +66,6 @@ class parameter_numbers {
     return ordered;
   }
 };
+}  // namespace core
 
 }  // namespace strata

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 template <class Program, class Backend>
 struct cuda_place : engine_device<Program, Backend> {
@@ -41,4 +41,4 @@ struct cuda_place : engine_device<Program, Backend> {
   void set_ranges(const auto& of_all) { this->update.set_ranges(contents::ranges(number, of_all)); }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 template <class Program, class Backend>
 struct place_contents {
@@ -55,4 +55,4 @@ struct place_contents {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// Kernels prepare before the first pass of a size; what they choose then holds for all that follow.
 class prepared_kernels {
@@ -34,4 +34,4 @@ class prepared_kernels {
   std::vector<entry> all_;
 };
 
-}  // namespace strata
+}  // namespace strata::core

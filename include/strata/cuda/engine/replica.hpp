@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 template <class Program>
 struct cuda_replica : engine_device<Program, cuda> {
@@ -140,4 +140,4 @@ struct cuda_replica : engine_device<Program, cuda> {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

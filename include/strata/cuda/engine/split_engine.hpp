@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// A micro-batch is one or several whole leaves, so a place computes it in one call of each kernel, and the bits are those of one
 /// GPU.
@@ -80,7 +80,8 @@ class cuda_split_engine {
   using options = cuda_options;
   static constexpr engine_traits traits{.freezes = true, .reads_gradients = true, .updates_at_once = true, .defers_sums = true};
 
-  /// options.devices: one for each place. Throws strata::error if these are not as many as places, or if there is no such device.
+  /// options.devices: one for each place. Throws strata_error if these are not as many as places, or if there is no such
+  /// device.
   cuda_split_engine(const cuda_options& o, leaf_policy policy, int slots)
       : leaves_(policy, ends),
         slot_count_(slots),
@@ -161,7 +162,7 @@ class cuda_split_engine {
     }
   }
 
-  /// Throws strata::error if a batch has fewer leaves than it has micro-batches, or if several processes divide it.
+  /// Throws strata_error if a batch has fewer leaves than it has micro-batches, or if several processes divide it.
   int prepare(int batch, purpose why, int processes) {
     if (processes > 1) throw_error("layers on several GPUs: one process has the whole batch");
     if (why == purpose::training && batch > leaves_.prepared_for(why)) micro_batches_.refuse_few_leaves(batch, places);
@@ -174,7 +175,7 @@ class cuda_split_engine {
   }
   void share_among(int) {}
 
-  /// Throws strata::error for a batch without samples.
+  /// Throws strata_error for a batch without samples.
   void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
     if (batch.count < 1) throw_error({"a batch of ", batch.count, " samples: a step needs at least one"});
     const auto share = [&] {
@@ -494,4 +495,4 @@ struct engine_for<Program, split_backend<cuda, Split>> {
   using type = cuda_split_engine<Program, split_backend<cuda, Split>>;
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 class step_graphs {
  public:
@@ -57,4 +57,4 @@ class step_graphs {
   std::vector<step_graph> all_;  // the one that was launched last is the last
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -69,7 +69,7 @@ struct store_step_sums {
 
 }  // namespace strata::machine
 
-namespace strata {
+namespace strata::core {
 
 /// The metric sums of the last steps, which stay on a GPU until the host reads them. Device: an engine_device, always the same.
 template <class Program>
@@ -118,4 +118,4 @@ class step_sums {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

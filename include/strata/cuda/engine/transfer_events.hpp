@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// A micro-batch is given by its number. Stages of one place have one queue, which does not wait for itself: between_places is
 /// false there.
@@ -63,4 +63,4 @@ class transfer_events {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -18,7 +18,7 @@
 #include <strata/optimizers/gradient.hpp>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// Updates the weights that one device keeps.
 template <class T>
@@ -192,4 +192,4 @@ class cuda_update {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

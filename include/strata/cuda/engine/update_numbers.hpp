@@ -5,7 +5,7 @@
 #include <strata/concepts/optimizer.hpp>
 #include <type_traits>
 
-namespace strata {
+namespace strata::core {
 
 /// The values that change from step to step: the rule of an optimizer, and weight_decay times the learning rate. Kernels read
 /// them from memory of the device, so that a graph can be launched again with other values.
@@ -30,4 +30,4 @@ struct update_numbers {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -251,10 +251,12 @@ using any_batch_norm_kernel = std::conditional_t<S.frozen, frozen_batch_norm_ker
 
 }  // namespace machine
 
+namespace core {
 template <batch_norm_settings S, class P, shape In>
 struct kernel<cuda, batch_normalization<S>, P, In> : machine::any_batch_norm_kernel<S, linear, P, In> {};
 template <batch_norm_settings S, class A, class P, shape In>
   requires machine::follows_in_a_kernel<A>
 struct kernel<cuda, fused<batch_normalization<S>, A>, P, In> : machine::any_batch_norm_kernel<S, A, P, In> {};
+}  // namespace core
 
 }  // namespace strata

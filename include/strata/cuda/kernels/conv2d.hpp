@@ -32,6 +32,7 @@ struct convolution_kernel {
 
 }  // namespace machine
 
+namespace core {
 template <conv_settings S, class P, shape In>
 struct kernel<cuda, convolution<S>, P, In> : machine::convolution_kernel<S, linear, P, In> {};
 template <conv_settings S, class A, class P, shape In>
@@ -42,5 +43,6 @@ template <conv_settings S, class A, pool_settings Pool, class P, shape In>
   requires machine::follows_in_a_kernel<A> && (S.groups == 1) && (!machine::goes_to_dnn<S, P, In>) &&
            (machine::pools_two_by_two<Pool>(convolution<S>::output_shape(In).value))
 struct kernel<cuda, fused<convolution<S>, A, max_pooling<Pool>>, P, In> : machine::pooled_convolution_kernel<S, A, P, In> {};
+}  // namespace core
 
 }  // namespace strata

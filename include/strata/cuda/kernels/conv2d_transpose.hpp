@@ -45,10 +45,12 @@ struct transposed_convolution_kernel {
 
 }  // namespace machine
 
+namespace core {
 template <transposed_conv_settings S, class P, shape In>
 struct kernel<cuda, transposed_convolution<S>, P, In> : machine::transposed_convolution_kernel<S, linear, P, In> {};
 template <transposed_conv_settings S, class A, class P, shape In>
   requires machine::follows_in_a_kernel<A>
 struct kernel<cuda, fused<transposed_convolution<S>, A>, P, In> : machine::transposed_convolution_kernel<S, A, P, In> {};
+}  // namespace core
 
 }  // namespace strata

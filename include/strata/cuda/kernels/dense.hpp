@@ -204,11 +204,13 @@ struct dense_kernel {
 
 }  // namespace machine
 
+namespace core {
 template <dense_settings S, class P, shape In>
 struct kernel<cuda, affine<S>, P, In> : machine::dense_kernel<S, linear, P, In> {};
 
 template <dense_settings S, class A, class P, shape In>
   requires(machine::follows_in_a_kernel<A> && !machine::goes_to_blas<S, P, In>)
 struct kernel<cuda, fused<affine<S>, A>, P, In> : machine::dense_kernel<S, A, P, In> {};
+}  // namespace core
 
 }  // namespace strata

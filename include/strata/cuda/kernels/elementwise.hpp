@@ -191,6 +191,7 @@ struct enlarge_gradient {
 
 }  // namespace machine
 
+namespace core {
 /// x, y, dy, dx: (count, shape of the input).
 template <elementwise_activation A, class P, shape In>
 struct kernel<cuda, A, P, In> {
@@ -350,5 +351,6 @@ struct kernel<cuda, up_sampling<S>, P, In> {
     if (dx.is_wanted()) machine::for_each_index(q, long{o.count} * In.size(), machine::enlarge_gradient<S, T, In, Out>{o.dy, dx});
   }
 };
+}  // namespace core
 
 }  // namespace strata

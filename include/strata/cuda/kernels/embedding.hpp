@@ -114,6 +114,7 @@ struct look_up_gradient {
 
 }  // namespace machine
 
+namespace core {
 /// x: (count, N), indices of rows, which have no gradient; table: (rows, W); y: (count, N, W). refuse_other_rows has checked the
 /// indices.
 template <embedding_settings S, class P, shape In>
@@ -129,5 +130,6 @@ struct kernel<cuda, lookup<S>, P, In> {
     machine::launch(q, machine::look_up_gradient<T, S.width>::of(o, dw, In.size(), S.rows));
   }
 };
+}  // namespace core
 
 }  // namespace strata

@@ -220,6 +220,7 @@ struct library_convolution_kernel : convolution_kernel<S, A, P, In, X, Y> {
 }  // namespace machine
 
 #if defined(STRATA_CUDNN) || !defined(__CUDACC__)
+namespace core {
 template <conv_settings S, class P, shape In>
   requires machine::goes_to_dnn<S, P, In>
 struct kernel<cuda, convolution<S>, P, In> : machine::library_convolution_kernel<S, linear, P, In> {};
@@ -227,6 +228,7 @@ struct kernel<cuda, convolution<S>, P, In> : machine::library_convolution_kernel
 template <conv_settings S, class A, class P, shape In>
   requires(machine::follows_in_a_kernel<A> && machine::goes_to_dnn<S, P, In>)
 struct kernel<cuda, fused<convolution<S>, A>, P, In> : machine::library_convolution_kernel<S, A, P, In> {};
+}  // namespace core
 #endif
 
 }  // namespace strata

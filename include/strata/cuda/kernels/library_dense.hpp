@@ -264,6 +264,7 @@ struct library_dense_kernel : dense_kernel<S, A, P, In, X, Y> {
 }  // namespace machine
 
 #if defined(STRATA_CUBLASLT) || !defined(__CUDACC__)
+namespace core {
 template <dense_settings S, class P, shape In>
   requires machine::goes_to_blas<S, P, In>
 struct kernel<cuda, affine<S>, P, In> : machine::library_dense_kernel<S, linear, P, In> {};
@@ -271,6 +272,7 @@ struct kernel<cuda, affine<S>, P, In> : machine::library_dense_kernel<S, linear,
 template <dense_settings S, class A, class P, shape In>
   requires(machine::follows_in_a_kernel<A> && machine::goes_to_blas<S, P, In>)
 struct kernel<cuda, fused<affine<S>, A>, P, In> : machine::library_dense_kernel<S, A, P, In> {};
+}  // namespace core
 #endif
 
 }  // namespace strata

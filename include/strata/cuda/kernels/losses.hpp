@@ -324,6 +324,7 @@ struct loss_kernel {
 
 }  // namespace machine
 
+namespace core {
 /// x, y: (count, shape of the predictions). targets: the same shape; labels: (count).
 template <loss_function L, class P, shape In>
 struct kernel<cuda, L, P, In> : machine::loss_kernel<machine::any_loss<L, typename P::value_type, In.size()>, P> {
@@ -351,5 +352,6 @@ template <class... Options, class P, shape In>
   requires(!binary_crossentropy<Options...>::settings.from_logits)
 struct kernel<cuda, fused<sigmoid, binary_crossentropy<Options...>>, P, In>
     : machine::loss_kernel<machine::loss_of_sigmoid<binary_crossentropy<Options...>, typename P::value_type, In.size()>, P> {};
+}  // namespace core
 
 }  // namespace strata

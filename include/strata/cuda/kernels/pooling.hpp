@@ -143,6 +143,7 @@ inline constexpr pool_settings whole_image{.window_height = In[0], .window_width
 
 }  // namespace machine
 
+namespace core {
 /// x: (count, H, W, C); y: (count, OH, OW, C).
 template <pool_settings S, class P, shape In>
 struct kernel<cuda, max_pooling<S>, P, In> {
@@ -172,5 +173,6 @@ template <class P, shape In>
 struct kernel<cuda, global_max_pool2d, P, In> : kernel<cuda, max_pooling<machine::whole_image<In>>, P, In> {};
 template <class P, shape In>
 struct kernel<cuda, global_average_pool2d, P, In> : machine::average_pooling_kernel<machine::whole_image<In>, P, In> {};
+}  // namespace core
 
 }  // namespace strata

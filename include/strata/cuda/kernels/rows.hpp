@@ -121,6 +121,7 @@ struct layer_norm_weight_gradients {
 
 }  // namespace machine
 
+namespace core {
 /// Softmax over the last axis. x, y, dy, dx: (count, ..., C).
 template <class P, shape In>
 struct kernel<cuda, softmax, P, In> {
@@ -166,5 +167,6 @@ struct kernel<cuda, layer_normalization<S>, P, In> {
   static machine::row_moments<T>* moments(const operands<T>& o) { return reinterpret_cast<machine::row_moments<T>*>(o.saved); }
   static const T* gamma_of(const operands<T>& o) { return S.scale ? o.w[gamma] : nullptr; }
 };
+}  // namespace core
 
 }  // namespace strata

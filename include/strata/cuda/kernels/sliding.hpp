@@ -60,7 +60,7 @@ struct sliding {
   static constexpr int taps = down::kernel * across::kernel;
   static constexpr int large_pixels = down::in * across::in, small_pixels = down::out * across::out;
 
-  /// The number of pixels of `count` images. Throws strata::error if it exceeds the indices of a kernel, which are int.
+  /// The number of pixels of `count` images. Throws strata_error if it exceeds the indices of a kernel, which are int.
   static int pixels(long count, int of_an_image) {
     if (count * std::max(large_pixels, small_pixels) > std::numeric_limits<int>::max())
       throw_error({"CUDA: the images of ", count, " samples have too many pixels for a kernel; a smaller batch has fewer"});

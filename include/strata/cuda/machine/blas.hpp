@@ -79,8 +79,9 @@ class library_product {
       : what_(what), call_(std::move(call)), how_(how) {}  // by value: clang 14 at -O1 loses what is copied from a reference
 
  public:
-  /// Empty if the library has no algorithm for it. Throws strata::error for a wrong description. The first call for a description
-  /// measures, in memory of its own. If there is too little, throws no_memory_to_choose or, with has_room, returns nothing.
+  /// Empty if the library has no algorithm for it. Throws strata_error for a wrong description. The first call for a
+  /// description measures, in memory of its own. If there is too little, throws no_memory_to_choose or, with has_room, returns
+  /// nothing.
   static std::optional<library_product> find(const queue& q, const blas_product& what, bool has_room = false) {
     check(what);
     blas_call call(q, what);
@@ -98,7 +99,7 @@ class library_product {
     return library_product(what, std::move(call), *how);
   }
   const blas_algorithm& algorithm() const { return how_; }
-  /// adds: adds to d instead of storing. Throws strata::error if the alignment of an address differs from the description.
+  /// adds: adds to d instead of storing. Throws strata_error if the alignment of an address differs from the description.
   void run(const queue& q, const blas_addresses& at, bool adds = false) const {
     check(what_, at);
     call_.run(q, how_, at, adds);

@@ -79,7 +79,7 @@ inline std::string text_of(const blas_product& p) {
   return text;
 }
 
-/// Throws strata::error for a description that does not describe a product.
+/// Throws strata_error for a description that does not describe a product.
 inline void check(const blas_product& p) {
   const auto refuse = [&](const char* why) { throw_error({"a product of matrices (", text_of(p), "): ", why}); };
   if (p.m < 1 || p.n < 1 || p.k < 1 || p.count < 1) refuse("its extents and its count are at least 1");
@@ -105,7 +105,7 @@ inline void check(const blas_product& p) {
     check_alignment(p.bias_alignment, p.bytes_of_d(), p.bias_stride, "with this stride not every bias is aligned");
 }
 
-/// Throws strata::error for addresses that are not aligned as the description says.
+/// Throws strata_error for addresses that are not aligned as the description says.
 inline void check(const blas_product& p, const blas_addresses& at) {
   const auto check_one = [&](const void* address, int alignment, const char* name) {
     if (!address || reinterpret_cast<std::uintptr_t>(address) % std::uintptr_t(alignment) != 0)

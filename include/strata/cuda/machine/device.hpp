@@ -12,6 +12,7 @@
 
 namespace strata {
 
+namespace core {
 /// One GPU, by its index in this machine.
 class cuda_device {
   int index_ = 0;
@@ -50,7 +51,7 @@ class cuda_device {
   };
 
   cuda_device() = default;
-  /// Throws strata::error if this machine has no such device.
+  /// Throws strata_error if this machine has no such device.
   explicit cuda_device(int index) : index_(index) {
     const int count = machine::device_count();
     if (index >= 0 && index < count) return;
@@ -89,5 +90,6 @@ struct cuda {
   static constexpr auto name = "cuda";
   using device = cuda_device;
 };
+}  // namespace core
 
 }  // namespace strata

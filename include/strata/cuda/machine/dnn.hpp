@@ -26,8 +26,9 @@ class library_convolution {
   std::shared_ptr<const dnn_plan> plan_;
 
  public:
-  /// Empty if the library has no plan for it. Throws strata::error for a wrong description. The first call for a description
-  /// measures, in memory of its own. If there is too little, throws no_memory_to_choose or, with has_room, returns nothing.
+  /// Empty if the library has no plan for it. Throws strata_error for a wrong description. The first call for a
+  /// description measures, in memory of its own. If there is too little, throws no_memory_to_choose or, with has_room, returns
+  /// nothing.
   static std::optional<library_convolution> find(const queue& q, const dnn_convolution& what, bool has_room = false) {
     check(what);
     std::optional<dnn_plan> plan;
@@ -47,7 +48,7 @@ class library_convolution {
     return made;
   }
   const dnn_plan& plan() const { return *plan_; }
-  /// Throws strata::error if an address is not aligned as the description says.
+  /// Throws strata_error if an address is not aligned as the description says.
   void run(const queue& q, const dnn_addresses& at) const {
     check(what_, at);
     plan_->run(q, at);

@@ -52,7 +52,7 @@ inline std::string text_of(const dnn_convolution& c) {
                                   c.adds_bias ? ", bias" : "", c.applies_relu ? ", relu" : "", ", at ", c.alignment});
 }
 
-/// Throws strata::error for a description that does not describe a convolution.
+/// Throws strata_error for a description that does not describe a convolution.
 inline void check(const dnn_convolution& c) {
   const auto refuse = [&](const char* why) { throw_error({"a convolution (", text_of(c), "): ", why}); };
   if (c.images < 1 || c.channels < 1 || c.filters < 1) refuse("it has at least one image, channel and filter");
@@ -67,7 +67,7 @@ inline void check(const dnn_convolution& c) {
   if (c.alignment < 16 || (c.alignment & (c.alignment - 1)) != 0) refuse("an alignment is a power of two of at least 16 bytes");
 }
 
-/// Throws strata::error for addresses that are not aligned as the description says.
+/// Throws strata_error for addresses that are not aligned as the description says.
 inline void check(const dnn_convolution& c, const dnn_addresses& at) {
   const auto check_one = [&](const void* address, const char* name) {
     if (!address || reinterpret_cast<std::uintptr_t>(address) % std::uintptr_t(c.alignment) != 0)

@@ -58,7 +58,7 @@ constexpr bool is_loss(cudaError_t code) {
     default: return false;
   }
 }
-/// Throws device_lost if the error of a call means that the device is lost, and strata::error if only the call has failed.
+/// Throws device_lost if the error of a call means that the device is lost, and strata_error if only the call has failed.
 /// `during` names in the text what the call was for.
 [[noreturn, gnu::cold]] inline void fail(int device, cudaError_t code, const char* during) {
   (void)cudaGetLastError();  // or the next call would report it again
@@ -139,7 +139,7 @@ class queue {
  public:
   /// Makes an object without a queue, which may only be copied, assigned and destroyed.
   queue() = default;
-  /// Makes a queue of the device with that index. Throws strata::error if there is no such device.
+  /// Makes a queue of the device with that index. Throws strata_error if there is no such device.
   explicit queue(int device) : stream_(std::make_shared<stream>(device)) {}
   /// The index of its device.
   int device() const { return stream_->device; }
@@ -163,7 +163,7 @@ class queue {
 
 /// Enqueues a kernel of `blocks` blocks of Code::threads threads, or nothing if `blocks` is not positive. Each thread calls
 /// code(lane) or, if there is a type Code::shared, code(lane, memory), where `memory` is one Code::shared for each block, which
-/// begins with garbage. Throws strata::error if there are more blocks than CUDA allows.
+/// begins with garbage. Throws strata_error if there are more blocks than CUDA allows.
 template <class Code>
 void launch(const queue& q, long blocks, const Code& code) {
   if (blocks <= 0) return;
@@ -177,11 +177,11 @@ void launch(const queue& q, long blocks, const Code& code) {
   detail::check(q.device(), cudaGetLastError(), "a kernel");
 }
 
-/// Waits until all work of the queue is done. Throws device_lost if the device is lost, and strata::error if the queue is
+/// Waits until all work of the queue is done. Throws device_lost if the device is lost, and strata_error if the queue is
 /// captured.
 inline void wait(const queue& q) { detail::check(q.device(), cudaStreamSynchronize(q.handle()), "the work of a step"); }
 
-/// Returns whether all work of the queue is done. Throws device_lost if the device is lost, and strata::error if the queue is
+/// Returns whether all work of the queue is done. Throws device_lost if the device is lost, and strata_error if the queue is
 /// captured.
 inline bool is_done(const queue& q) {
   const cudaError_t code = cudaStreamQuery(q.handle());
@@ -212,12 +212,12 @@ class event {
     detail::check(device_, cudaEventRecord(handle_.get(), stream), "cudaEventRecord");
   }
   /// Makes work that is enqueued on `later` from now on begin after this place. If the place is part of a capture, `later`
-  /// becomes part of it, too. Does nothing if record was never called. Throws strata::error if that capture has ended, or if
+  /// becomes part of it, too. Does nothing if record was never called. Throws strata_error if that capture has ended, or if
   /// `later` is captured and the place is not part of the same capture.
   void hold(const queue& later) const {
     if (handle_) detail::check(later.device(), cudaStreamWaitEvent(later.handle(), handle_.get(), 0), "cudaStreamWaitEvent");
   }
-  /// Waits until the work before this place is done. Throws device_lost if the device is lost, and strata::error if the place
+  /// Waits until the work before this place is done. Throws device_lost if the device is lost, and strata_error if the place
   /// is captured or the calling thread captures a queue.
   void wait() const {
     if (handle_) detail::check(device_, cudaEventSynchronize(handle_.get()), "the work of a step");
@@ -250,7 +250,7 @@ class graph {
 /// Calls f() and returns the work that f() enqueues on `q` as a graph, without doing it. Work on other queues, of any device,
 /// is part of the graph if these queues wait for `q` (see order); `q` must wait for them before f() returns. f() must not
 /// allocate or release memory, pinned memory included, and the host must not wait or ask whether a queue is done in it.
-/// Addresses and all other arguments of kernels are the same in each launch. Throws strata::error if CUDA refuses something of
+/// Addresses and all other arguments of kernels are the same in each launch. Throws strata_error if CUDA refuses something of
 /// this, device_lost if the device is lost, and what f() throws. The capture ends in any case.
 template <class F>
 graph capture(const queue& q, F&& f) {
@@ -297,7 +297,7 @@ float milliseconds_of(const queue& q, Work&& work) {
   return time;
 }
 
-/// Returns the number of free bytes of a device, or 0 if the device does not say how many there are. Throws strata::error if
+/// Returns the number of free bytes of a device, or 0 if the device does not say how many there are. Throws strata_error if
 /// there is no such device.
 inline std::size_t free_memory(int device) {
   std::size_t free = 0, total = 0;
@@ -308,7 +308,7 @@ inline std::size_t free_memory(int device) {
 }
 
 /// Returns the address of `bytes` zeroed bytes of a device. Throws out_of_device_memory if it has no room for them, device_lost
-/// if the device is lost, and strata::error if there is no such device, or if the calling thread captures a queue.
+/// if the device is lost, and strata_error if there is no such device, or if the calling thread captures a queue.
 inline void* allocate(int device, std::size_t bytes) {
   detail::check(device, cudaSetDevice(device), "cudaSetDevice");
   void* memory = nullptr;
@@ -338,7 +338,7 @@ class pinned_memory {
  public:
   /// Makes an object without memory.
   pinned_memory() = default;
-  /// Allocates `size` bytes, which may have any values. Throws strata::error if CUDA refuses, as it does if the calling thread
+  /// Allocates `size` bytes, which may have any values. Throws strata_error if CUDA refuses, as it does if the calling thread
   /// captures a queue.
   explicit pinned_memory(std::size_t size) : size_(size) {
     void* made = nullptr;

@@ -39,7 +39,7 @@ struct nccl_library {
   decltype(&ncclGetErrorString) error_string;
   decltype(&ncclGetLastError) last_error;
 
-  /// Throws strata::error if this machine has no NCCL.
+  /// Throws strata_error if this machine has no NCCL.
   static const nccl_library& the() {
     static const nccl_library loaded;
     return loaded;
@@ -80,7 +80,7 @@ inline constexpr ncclDataType_t nccl_type = std::is_same_v<T, double> ? ncclDoub
 
 }  // namespace detail
 
-/// Throws strata::error if there is no NCCL.
+/// Throws strata_error if there is no NCCL.
 inline void need_nccl() { detail::nccl_library::the(); }
 inline nccl_id make_nccl_id() {
   ncclUniqueId made;

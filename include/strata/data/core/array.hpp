@@ -18,7 +18,7 @@ namespace strata::data {
 ///  - a vector: owned, and freed with the last copy;
 ///  - a span: borrowed; the caller keeps the values alive and unchanged;
 ///  - a shared_ptr and the number of samples: shared with the user, for example a mapped file.
-/// Throws strata::error if the values do not make whole samples.
+/// Throws strata_error if the values do not make whole samples.
 template <class T, shape S>
 class array {
  public:

@@ -7,6 +7,7 @@
 
 namespace strata {
 
+namespace core {
 /// An array for the input or output `Node` of a graph, the struct that names it. `Array` is a const reference if the column
 /// borrows the array, which then must outlive it, or else the type of an array that it owns.
 template <class Node, class Array>
@@ -16,11 +17,12 @@ struct column {
 
   Array values;
 };
+}  // namespace core
 
 /// The column of a node: `of<image>(pixels)`. Borrows an array that has a name, and owns one that has not.
 template <class Node, class Array>
-constexpr column<Node, std::conditional_t<std::is_lvalue_reference_v<Array>, const std::remove_reference_t<Array>&, Array>> of(
-    Array&& values) {
+constexpr core::column<Node, std::conditional_t<std::is_lvalue_reference_v<Array>, const std::remove_reference_t<Array>&, Array>>
+of(Array&& values) {
   return {std::forward<Array>(values)};
 }
 

@@ -116,7 +116,8 @@ decltype(auto) call(const F& f, const E& e) {
     return f(e.x, e.y);
 }
 
-/// Calls f with element i of rows, then `then` with the result. Converts exceptions of f to strata::error that names the element.
+/// Calls f with element i of rows, then `then` with the result. Converts exceptions of f to strata_error that names the
+/// element.
 template <class Rows, class F, class Then>
 decltype(auto) call(const char* stage, const Rows& rows, sample_index i, const F& f, Then&& then) {
   return visit(rows, i, [&](const element_t<Rows>& e) -> decltype(auto) {

@@ -40,7 +40,7 @@ class indexed_view : public std::ranges::view_base {
  public:
   static constexpr view_properties properties{};
 
-  /// Throws strata::error, naming the source, if there are no rows or more than 2^32 - 1.
+  /// Throws strata_error, naming the source, if there are no rows or more than 2^32 - 1.
   indexed_view(const char* source, Rows rows) : source_(source), rows_(std::move(rows)) {
     const std::size_t n = rows_.size();
     if (n == 0) throw_error({source, ": the data set is empty"});

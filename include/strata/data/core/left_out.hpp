@@ -9,9 +9,9 @@
 namespace strata::data::detail {
 
 /// Thrown by rows after ignore_errors. The caller skips the sample, and counts it in the order of the samples.
-class left_out : public error {
+class left_out : public strata_error {
  public:
-  left_out(const error& why, std::shared_ptr<damage_report> report) : error(why), report_(std::move(report)) {}
+  left_out(const strata_error& why, std::shared_ptr<damage_report> report) : strata_error(why), report_(std::move(report)) {}
 
   void count() const { report_->add_sample(what()); }
 

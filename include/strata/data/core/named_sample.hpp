@@ -29,7 +29,7 @@ struct named_sample : Columns... {
 
 /// The value of a node in a sample with names.
 template <class Node, class Value>
-constexpr const std::remove_reference_t<Value>& get(const column<Node, Value>& of) {
+constexpr const std::remove_reference_t<Value>& get(const core::column<Node, Value>& of) {
   return of.values;
 }
 
@@ -184,10 +184,10 @@ inline constexpr bool is_wrong_columns<wrong_columns<AreDistinct>> = true;
 /// `data::columns(of<image>(pixels), of<kind>(3))`: a sample with names, the result of a function of data::map. It owns its
 /// values: numbers, std::arrays of numbers or tensors (which refer to the memory of others).
 template <class... Node, class... V>
-constexpr auto columns(column<Node, V>... parts) {
+constexpr auto columns(core::column<Node, V>... parts) {
   constexpr bool distinct = detail::are_distinct<Node...>, fit = (detail::numbers<std::remove_cvref_t<V>>::valid && ...);
   if constexpr (distinct && fit)
-    return named_sample<column<Node, std::remove_cvref_t<V>>...>{{std::forward<V>(parts.values)}...};
+    return named_sample<core::column<Node, std::remove_cvref_t<V>>...>{{std::forward<V>(parts.values)}...};
   else
     return detail::wrong_columns<distinct>{};
 }

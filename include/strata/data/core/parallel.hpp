@@ -10,7 +10,7 @@ struct autotune_t {};
 inline constexpr autotune_t autotune{};
 
 /// Option of map and of sources that decode: n threads make the samples of a batch. Order and values do not depend on n.
-/// Throws strata::error if n < 1. cf. num_parallel_calls of https://www.tensorflow.org/api_docs/python/tf/data/Dataset#map
+/// Throws strata_error if n < 1. cf. num_parallel_calls of https://www.tensorflow.org/api_docs/python/tf/data/Dataset#map
 class parallel {
  public:
   constexpr explicit parallel(int n) : threads_(n) {

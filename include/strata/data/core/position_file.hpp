@@ -18,18 +18,18 @@ namespace strata::data {
 
 /// Writes the position after the current batch of `source`, a pipeline that ends with batch or prefetch. The file is complete or
 /// absent.
-/// Throws strata::error if it cannot be written.
+/// Throws strata_error if it cannot be written.
 template <class Source>
 void save_position(const Source& source, const std::filesystem::path& path) {
-  const data_position at = source.where();
+  const core::data_position at = source.where();
   io::write_file_atomically(path, "strata data position 1\nepoch " + std::to_string(at.epoch) + "\nsamples " +
                                       std::to_string(at.samples) + "\norder " + detail::order_of(source) + "\n");
 }
 
 /// The next pass over `source` continues after the batch that was current when the file was written: the same samples in the
 /// same order, for any number of workers and threads and any size of batches. Only indices are skipped; streams are read again.
-/// Throws strata::error if the file cannot be read or is not a position, if it is after the end of an epoch, or if the source
-/// has other samples or another order.
+/// Throws strata_error if the file cannot be read or is not a position, if it is after the end of an epoch, or if the
+/// source has other samples or another order.
 template <class Source>
 void restore_position(Source& source, const std::filesystem::path& path) {
   const std::string content = io::content_of(path);
@@ -55,7 +55,8 @@ void restore_position(Source& source, const std::filesystem::path& path) {
   if (order != here) refuse("the position belongs to '" + order + "', but the data set is '" + here + "'");
   if constexpr (detail::sized<Source>) {
     // One batch more, because the last one may be short, and workers may share an epoch unevenly.
-    const std::uint64_t batches = source.size(), of_batch = std::uint64_t(batch_size_of(source)) * detail::shards_of(source);
+    const std::uint64_t batches = source.size(),
+                        of_batch = std::uint64_t(core::batch_size_of(source)) * detail::shards_of(source);
     if (samples / of_batch > batches + 1)
       refuse(strata::detail::text_of(
           {"the position is after ", samples, " samples of an epoch, but the data set has ", batches, " batches of ", of_batch}));

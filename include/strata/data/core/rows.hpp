@@ -200,7 +200,7 @@ struct shown_value<Rows> {
 template <class Rows>
 using shown_value_t = typename shown_value<Rows>::type;
 
-/// Throws strata::error if the label does not fit into 32 bits.
+/// Throws strata_error if the label does not fit into 32 bits.
 std::int32_t label_number(std::integral auto label) {
   if (!std::in_range<std::int32_t>(+label)) throw_error({"label ", +label, " does not fit into 32 bits"});
   return static_cast<std::int32_t>(label);

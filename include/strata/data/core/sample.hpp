@@ -13,7 +13,7 @@
 
 namespace strata::data {
 
-using strata::sample_index;
+using strata::core::sample_index;
 
 template <class... Columns>
 struct named_sample;

@@ -67,7 +67,7 @@ class stage_over_two : public single_pass<Self> {
   std::size_t shards() const { return shards_of(a_); }
 
  protected:
-  /// Throws strata::error if the views are shared among unequal numbers of workers.
+  /// Throws strata_error if the views are shared among unequal numbers of workers.
   stage_over_two(const char* stage, A a, B b) : a_(std::move(a)), b_(std::move(b)), rows_(a_.rows(), b_.rows()) {
     if (shards_of(a_) != shards_of(b_))
       throw_error({stage, ": one view is shared among ", shards_of(a_), " workers, the other among ", shards_of(b_),

@@ -301,8 +301,8 @@ struct csv_row<X, Y> {
 /// A row of one type is a T, of two a std::pair, of more a std::tuple. Types are numbers, bool, std::string, std::optional of
 /// these (empty for a missing value) and std::array (as many columns). Input range; each begin() reads the file from its
 /// beginning. The file may be larger than the memory. As samples: `from_generator([] { return csv_rows<std::array<float, 4>,
-/// int>("large.csv"); })`. Throws strata::error with file, line, column and text for a missing column, a wrong number of them, a
-/// value that is missing or not of its type, and damaged quotes. https://www.rfc-editor.org/rfc/rfc4180
+/// int>("large.csv"); })`. Throws strata_error with file, line, column and text for a missing column, a wrong number of
+/// them, a value that is missing or not of its type, and damaged quotes. https://www.rfc-editor.org/rfc/rfc4180
 template <class... T>
 class csv_rows : public detail::single_pass<csv_rows<T...>> {
   static_assert(sizeof...(T) > 0 && (detail::csv_type<T>::valid && ...),
@@ -428,8 +428,8 @@ class csv_classes {
     labels_.push_back(known->second);
   }
 
-  /// Labels and names of the classes. Throws strata::error that names the file if all labels are class numbers, except for one
-  /// that is too large.
+  /// Labels and names of the classes. Throws strata_error that names the file if all labels are class numbers, except for
+  /// one that is too large.
   std::pair<std::vector<std::int32_t>, std::vector<std::string>> finish(const std::filesystem::path& path) {
     if (given_) return {std::move(labels_), std::move(names_)};
     std::vector<double> values(names_.size());
@@ -545,8 +545,8 @@ csv_targets<T, S, Target> read_csv_targets(const std::filesystem::path& path, co
 /// class numbers. Other labels are sorted, as numbers or texts, and numbered in this order, unless class_names gives an order:
 /// `csv<4>("test.csv", {.columns = iris.feature_names, .label = "species", .class_names = iris.class_names})` reads another file
 /// with the same order of columns and the same class numbers. A label is the same however it is spelt: `1`, ` 1.0`, `+1` and
-/// `1e0`, or `true` and `True`; class_names then has `1` and `true`. Throws strata::error with file, line, column and text as
-/// csv_rows does, for a label that is not in class_names or is NaN, and for class_names of which two are the same.
+/// `1e0`, or `true` and `True`; class_names then has `1` and `true`. Throws strata_error with file, line, column and text
+/// as csv_rows does, for a label that is not in class_names or is NaN, and for class_names of which two are the same.
 template <shape S, class T = float>
 csv_samples<T, S> csv(const std::filesystem::path& path, const csv_options& options = {}) {
   return detail::read_csv_samples<T, S>(path, options);
@@ -557,7 +557,7 @@ csv_samples<T, shape{Features}> csv(const std::filesystem::path& path, const csv
 }
 
 /// Samples of a CSV file, with targets: `from_tensor_slices(csv<8, 1>("houses.csv", {.targets = {"price"}}))`.
-/// Throws strata::error as above.
+/// Throws strata_error as above.
 template <shape S, shape Target, class T = float>
 csv_targets<T, S, Target> csv(const std::filesystem::path& path, const csv_options& options = {}) {
   return detail::read_csv_targets<T, S, Target>(path, options);

@@ -24,9 +24,9 @@ struct csv_limits {
 
 /// Splits a file into records, and those into fields. Lines end with LF, CRLF or CR; a field in double quotes may hold
 /// separators, line ends and doubled quotes; quotes inside an unquoted field are text, as in most programs; empty lines and a
-/// UTF-8 byte order mark at the beginning are skipped. Holds one record and a megabyte in memory. Throws strata::error naming
-/// file and line if the file cannot be read, is UTF-16 or an archive, or exceeds the limits, or if the closing quote of a field
-/// is missing or followed by other text.
+/// UTF-8 byte order mark at the beginning are skipped. Holds one record and a megabyte in memory. Throws strata_error
+/// naming file and line if the file cannot be read, is UTF-16 or an archive, or exceeds the limits, or if the closing quote of a
+/// field is missing or followed by other text.
 class csv_reader {
  public:
   explicit csv_reader(std::filesystem::path path, char separator = ',', csv_limits limits = {})

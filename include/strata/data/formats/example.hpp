@@ -37,8 +37,8 @@ enum class feature_kind { none = 0, bytes = 1, floats = 2, integers = 3 };
 ///     })
 ///
 /// As in protobuf, the last of equal keys is used, unknown fields are skipped, and lists may be packed or not. All members throw
-/// strata::error, with the key, if there is no such feature or if it holds another kind or number of values, and if the bytes are
-/// not an Example. https://www.tensorflow.org/api_docs/python/tf/train/Example
+/// strata_error, with the key, if there is no such feature or if it holds another kind or number of values, and if the
+/// bytes are not an Example. https://www.tensorflow.org/api_docs/python/tf/train/Example
 class example {
  public:
   explicit example(std::span<const std::byte> serialized)

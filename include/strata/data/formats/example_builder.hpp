@@ -26,7 +26,8 @@ namespace strata::data {
 ///     }
 ///
 /// Of two features with the same name the later is used. Nothing is allocated once the largest Example has been built. Throws
-/// strata::error if the Example exceeds 2 GiB, the limit of protobuf. https://www.tensorflow.org/api_docs/python/tf/train/Example
+/// strata_error if the Example exceeds 2 GiB, the limit of protobuf.
+/// https://www.tensorflow.org/api_docs/python/tf/train/Example
 class example_builder {
   using bytes_view = std::span<const std::byte>;
 

@@ -31,7 +31,7 @@ class file_list {
   const std::filesystem::path& operator[](std::size_t i) const { return paths_[i]; }
 
   /// Files index, index + count, index + 2 count ...: the share of process `index` of `count`.
-  /// Throws strata::error if the index is not below count, or if the part has no file.
+  /// Throws strata_error if the index is not below count, or if the part has no file.
   file_list shard(std::size_t count, std::size_t index) const {
     if (index >= count)
       throw_error("shard " + std::to_string(index) + " of " + std::to_string(count) +

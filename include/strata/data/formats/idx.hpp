@@ -106,16 +106,16 @@ idx<T> read_idx_file(const std::filesystem::path& path, const shape* rows, io::d
 }
 }  // namespace detail
 
-/// Reads an IDX file of any rank. Throws strata::error, with file, offset, expected and actual value, if the file cannot be
-/// read, has another element type, is truncated or longer than its header says, or expands beyond the limits.
+/// Reads an IDX file of any rank. Throws strata_error, with file, offset, expected and actual value, if the file cannot
+/// be read, has another element type, is truncated or longer than its header says, or expands beyond the limits.
 /// http://yann.lecun.com/exdb/mnist
 template <class T>
 idx<T> read_idx(const std::filesystem::path& path, io::decompression_limits limits = {}) {
   return detail::read_idx_file<T>(path, nullptr, limits);
 }
 
-/// Reads an IDX file of dimensions (samples, S...); trailing ones of S may be missing. Throws strata::error as above, and if rank
-/// or dimensions differ.
+/// Reads an IDX file of dimensions (samples, S...); trailing ones of S may be missing. Throws strata_error as above, and
+/// if rank or dimensions differ.
 template <class T, shape S>
 array<T, S> read_idx(const std::filesystem::path& path, io::decompression_limits limits = {}) {
   static constexpr shape rows = S;

@@ -340,15 +340,15 @@ inline npy_bytes map_npy(const std::filesystem::path& path) {
 /// is mapped, not copied, if it holds T in C order and this machine's byte order; then it must not be changed during the array's
 /// lifetime. Otherwise converted: from every dtype to floating-point numbers (rounded; a float64 beyond float32 is an error),
 /// from integers to integers that hold the values, from Fortran order and from the other byte order. Formats 1 to 3. Throws
-/// strata::error with file, offset, expected and actual value if the file cannot be read, is damaged, too short or too long, of
-/// another shape, or of a dtype that is not converted.
+/// strata_error with file, offset, expected and actual value if the file cannot be read, is damaged, too short or too
+/// long, of another shape, or of a dtype that is not converted.
 template <detail::npy_number T, shape S>
 array<T, S> load_npy(const std::filesystem::path& path) {
   return detail::array_of<T, S>(detail::map_npy(path));
 }
 
 /// Maps a .npy file that may be larger than the memory; see mapped_array, whose other options apply.
-/// Throws strata::error as load_npy does, and if the file would have to be converted.
+/// Throws strata_error as load_npy does, and if the file would have to be converted.
 template <detail::npy_number T, shape S>
 mapped_array<T, S> mapped_npy(const std::filesystem::path& path, mapped_array_options options = {}) {
   const detail::npy_bytes file = detail::map_npy(path);
@@ -375,7 +375,7 @@ class npy_values {
           return extents;
         }()) {}
   /// Contiguous values in row-major order of these extents; one dimension if no extents are given.
-  /// Throws strata::error if the number of values does not match the extents.
+  /// Throws strata_error if the number of values does not match the extents.
   template <std::ranges::contiguous_range R>
     requires std::ranges::sized_range<R> && std::ranges::borrowed_range<R> && detail::npy_number<std::ranges::range_value_t<R>>
   npy_values(R&& values, std::vector<std::uint64_t> extents)
@@ -413,7 +413,7 @@ class npy_values {
 
 /// Writes a .npy file for numpy.load: `save_npy("x.npy", images)`, or `save_npy("w.npy", {weights, {128, 10}})` for the values of
 /// a vector. If that fails, an older file is unchanged.
-/// Throws strata::error naming the file if it cannot be written.
+/// Throws strata_error naming the file if it cannot be written.
 inline void save_npy(const std::filesystem::path& path, const npy_values& values) {
   io::atomic_file file(path);
   file.write(values.header());

@@ -20,8 +20,8 @@
 
 namespace strata::data {
 
-/// An open .npz file, whose arrays are read on demand. Throws strata::error that names the file and the array. Not for several
-/// threads at once.
+/// An open .npz file, whose arrays are read on demand. Throws strata_error that names the file and the array. Not for
+/// several threads at once.
 class npz_file {
  public:
   explicit npz_file(std::filesystem::path path, io::decompression_limits limits = {})
@@ -76,7 +76,7 @@ struct npz_options {
 
 /// Writes a .npz file for numpy.load. If that fails, an older file is unchanged. The archive is made in memory.
 /// `save_npz("mnist.npz", {{"x_train", images}, {"y_train", labels}}, {.compressed = true})`
-/// Throws strata::error naming the file, and the array if two have the same name.
+/// Throws strata_error naming the file, and the array if two have the same name.
 inline void save_npz(const std::filesystem::path& path, std::span<const npz_member> members, npz_options options = {}) {
   if (members.empty()) throw_error("cannot write " + path.string() + ": an archive needs at least one array");
   std::vector<std::string> headers;

@@ -72,8 +72,8 @@ class tf_record_source {
 
 /// `tf_record("train.tfrecord")`, `tf_record({"a", "b"}, {.compression = data::compression::gzip})`: the records of some files,
 /// one file after the other, as elements that convert to std::span<const std::byte>; `map` makes samples of them, see
-/// data::example. Input range without a size; a copy reads independently. Throws strata::error as tf_record_reader does. A report
-/// counts skipped damage:
+/// data::example. Input range without a size; a copy reads independently. Throws strata_error as tf_record_reader does. A
+/// report counts skipped damage:
 ///
 ///     auto damage = std::make_shared<data::damage_report>();
 ///     auto train = data::tf_record("train.tfrecord", {.skip_damaged = true, .damage = damage}) | ...

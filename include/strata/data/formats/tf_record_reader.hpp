@@ -33,11 +33,11 @@ struct tf_record_options {
 ///
 ///     for (const data::tf_record_bytes& record : data::tf_record_reader("train.tfrecord")) ...
 ///
-/// Throws strata::error, naming the file, if it cannot be read; and, with the number and the offset of the record, if a checksum
-/// is wrong, the file ends within the record, the length cannot be right, or the limits of the options are exceeded. With
-/// skip_damaged such a record is skipped; if the length or the compressed data are damaged, later records cannot be found, and
-/// the rest of the file is skipped. A file that cannot be opened is always an error. Nothing is allocated once the largest record
-/// has been read. A reader that has been moved must begin again. https://www.tensorflow.org/tutorials/load_data/tfrecord
+/// Throws strata_error, naming the file, if it cannot be read; and, with the number and the offset of the record, if a
+/// checksum is wrong, the file ends within the record, the length cannot be right, or the limits of the options are exceeded.
+/// With skip_damaged such a record is skipped; if the length or the compressed data are damaged, later records cannot be found,
+/// and the rest of the file is skipped. A file that cannot be opened is always an error. Nothing is allocated once the largest
+/// record has been read. A reader that has been moved must begin again. https://www.tensorflow.org/tutorials/load_data/tfrecord
 class tf_record_reader : public detail::single_pass<tf_record_reader> {
   friend detail::single_pass<tf_record_reader>;
 

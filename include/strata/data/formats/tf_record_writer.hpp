@@ -74,7 +74,7 @@ class deflater {
 ///     writer.close();
 ///
 /// close() moves the complete file to its place. Without close(), or if anything fails, an older file is unchanged. Throws
-/// strata::error, with the path and the message of the system, if it cannot be written.
+/// strata_error, with the path and the message of the system, if it cannot be written.
 /// https://www.tensorflow.org/api_docs/python/tf/io/TFRecordWriter
 class tf_record_writer {
  public:

@@ -302,7 +302,7 @@ class affine_sampler {
 
 /// in, out: (height, width, channels), not the same memory. Each value is passed through `then`. Integers are rounded. Around the
 /// image, interpolation sees what fill_mode says, pixel by pixel: with `wrap`, the last column and the first are neighbours, as
-/// in Keras on JAX and NumPy. Throws strata::error if the matrix leads further than 2^28 pixels away.
+/// in Keras on JAX and NumPy. Throws strata_error if the matrix leads further than 2^28 pixels away.
 /// https://keras.io/api/ops/image/#affine_transform-function
 template <class T, shape S, class Then = std::identity>
 void affine_transform(tensor<const T, S> in, const affine_matrix& matrix, tensor<T, S> out, const affine_options& options = {},

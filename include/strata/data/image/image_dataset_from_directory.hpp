@@ -369,7 +369,7 @@ auto open_images(const files::path& folder, image_folder_options options, const 
 /// class_names, links to folders that are not followed; and harmless files: other files, those that macOS adds to images
 /// (._x.jpg), hidden sub-folders. A line on std::clog, once for each folder, names what is not harmless.
 ///
-/// Throws strata::error, with the folder or file, if there is no such folder, no image in it, no sub-folder for one of
+/// Throws strata_error, with the folder or file, if there is no such folder, no image in it, no sub-folder for one of
 /// class_names, one of class_names twice, or no file in the subset; and, when a file is read, if it is not an image or is
 /// damaged, see decode_image. A sub-folder without images is a class without samples.
 /// https://keras.io/api/data_loading/image/#imagedatasetfromdirectory-function
@@ -379,7 +379,7 @@ auto image_dataset_from_directory(const std::filesystem::path& folder, image_fol
 }
 
 /// The overload with labels from a range, one for each file in the order of folders and names; sub-folders are not classes then.
-/// Throws strata::error also if there are more or fewer labels than files.
+/// Throws strata_error also if there are more or fewer labels than files.
 template <shape S, class T = float, std::ranges::input_range Labels>
   requires std::integral<std::ranges::range_value_t<Labels>>
 auto image_dataset_from_directory(const std::filesystem::path& folder, Labels&& labels, image_folder_options options = {}) {

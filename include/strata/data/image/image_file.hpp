@@ -61,8 +61,8 @@ template <class F>
   return true;
 }
 
-/// Throws strata::error for impossible extents. `most` is the number of pixels in a file of this size under the best compression
-/// that its format allows.
+/// Throws strata_error for impossible extents. `most` is the number of pixels in a file of this size under the best
+/// compression that its format allows.
 inline void check_extents(const std::string& name, std::uint64_t height, std::uint64_t width, std::size_t bytes,
                           std::uint64_t most, std::uint64_t max_pixels) {
   const std::uint64_t pixels = height * width;
@@ -262,8 +262,8 @@ class png_decoder {
 /// their luma, missing opacity is 255, of 16 bits the upper 8 are taken, and CMYK is converted to RGB. Colour profiles and
 /// orientation tags are ignored.
 ///
-/// Throws strata::error, with the name and the reason, if the file is neither a PNG nor a JPEG file, is damaged or truncated,
-/// claims more than `max_pixels` or more than a file of its size can hold; and if channels is not 1, 3 or 4.
+/// Throws strata_error, with the name and the reason, if the file is neither a PNG nor a JPEG file, is damaged or
+/// truncated, claims more than `max_pixels` or more than a file of its size can hold; and if channels is not 1, 3 or 4.
 inline void decode_image(std::span<const std::uint8_t> file, int channels, image& out, const std::string& name = "image",
                          std::uint64_t max_pixels = default_max_pixels) {
   if (channels != 1 && channels != 3 && channels != 4)
@@ -297,7 +297,7 @@ inline image read_image(const std::string& path, int channels = 3, std::uint64_t
 }
 
 /// Writes an image of shape (height, width, channels) with values 0 to 255, which are rounded; channels: 1, 3 or 4 as above.
-/// The file appears complete or not at all. Throws strata::error if it cannot be written.
+/// The file appears complete or not at all. Throws strata_error if it cannot be written.
 template <class T, shape S>
 void write_png(const std::string& path, tensor<T, S> pixels) {
   static_assert(S.rank() == 3 && (S[2] == 1 || S[2] == 3 || S[2] == 4), "write_png takes (height, width, 1, 3 or 4 channels)");

@@ -108,7 +108,7 @@ struct random_contrast_fn {
 /// each value from the mean of its channel is multiplied by a factor drawn from [1 - 0.2, 1 + 0.2] or [1 - 0.2, 1 + 0.5], as
 /// Keras documents it; the result is clipped to value_range, [0, 255] by default. Random numbers depend on seed, epoch and sample
 /// only. Labels, category and size are those of the view.
-/// Throws strata::error if a factor is not in [0, 1] or value_range is empty.
+/// Throws strata_error if a factor is not in [0, 1] or value_range is empty.
 /// https://keras.io/api/layers/preprocessing_layers/image_augmentation/random_contrast
 inline constexpr detail::random_contrast_fn random_contrast{};
 

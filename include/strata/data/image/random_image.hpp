@@ -54,7 +54,7 @@ inline double between(factor_range range, double uniform) {
   return strata::detail::multiply_add(range.upper - range.lower, uniform, range.lower);
 }
 
-/// Throws strata::error if a bound is outside of `allowed`, or at its lower end if `open`.
+/// Throws strata_error if a bound is outside of `allowed`, or at its lower end if `open`.
 inline void check_factor(const char* stage, const char* name, factor_range factor, factor_range allowed, bool open = false) {
   for (const double bound : {factor.lower, factor.upper})
     if (!(bound >= allowed.lower && bound <= allowed.upper) || (open && bound == allowed.lower))

@@ -41,8 +41,8 @@ struct random_rotation_fn {
 
 /// `random_rotation(0.1)`, `random_rotation({-0.2, 0.3}, {.seed = 7})`: rotates each image counter-clockwise by a part of a full
 /// turn drawn from [-0.1, 0.1] or [-0.2, 0.3]. Options: fill_mode (reflect), interpolation (bilinear), seed (0), fill_value (0).
-/// Random numbers depend on seed, epoch and sample only. Labels, category and size are those of the view. Throws strata::error if
-/// the factor is not in [-1, 1].
+/// Random numbers depend on seed, epoch and sample only. Labels, category and size are those of the view. Throws
+/// strata_error if the factor is not in [-1, 1].
 /// https://keras.io/api/layers/preprocessing_layers/image_augmentation/random_rotation
 inline constexpr detail::random_rotation_fn random_rotation{};
 

@@ -43,9 +43,8 @@ struct random_translation_fn {
 /// `random_translation(0.1, {-0.2, 0.3}, {.fill_mode = fill_mode::constant, .seed = 7})`: each image moves down by a part of
 /// its height drawn from [-0.1, 0.1], and to the right by a part of its width drawn from [-0.2, 0.3]. Options: fill_mode
 /// (reflect), interpolation (bilinear; with nearest, images move by whole pixels), seed (0), fill_value (0). Random numbers
-/// depend on seed, epoch and sample only. Labels, category and size are those of the view. Throws strata::error if a factor is
-/// not in [-1, 1].
-/// https://keras.io/api/layers/preprocessing_layers/image_augmentation/random_translation
+/// depend on seed, epoch and sample only. Labels, category and size are those of the view. Throws strata_error if a
+/// factor is not in [-1, 1]. https://keras.io/api/layers/preprocessing_layers/image_augmentation/random_translation
 inline constexpr detail::random_translation_fn random_translation{};
 
 }  // namespace strata::data

@@ -53,9 +53,8 @@ struct random_zoom_fn {
 /// `random_zoom(0.2)`, `random_zoom({-0.3, 0}, 0.1, {.seed = 7})`: each image shows (1 + f) times its height, and (1 + g) times
 /// its width, with f drawn from [-0.2, 0.2] or [-0.3, 0] and g from [-0.1, 0.1], or g = f without a width_factor. Factors above
 /// 0 make the content smaller. Options: fill_mode (reflect), interpolation (bilinear), seed (0), fill_value (0). Random numbers
-/// depend on seed, epoch and sample only. Labels, category and size are those of the view. Throws strata::error if a factor is
-/// not in (-1, 1].
-/// https://keras.io/api/layers/preprocessing_layers/image_augmentation/random_zoom
+/// depend on seed, epoch and sample only. Labels, category and size are those of the view. Throws strata_error if a
+/// factor is not in (-1, 1]. https://keras.io/api/layers/preprocessing_layers/image_augmentation/random_zoom
 inline constexpr detail::random_zoom_fn random_zoom{};
 
 }  // namespace strata::data

@@ -102,7 +102,7 @@ inline std::filesystem::path find_cifar(std::string_view function, const std::fi
 
 /// CIFAR-10 from data_batch_1.bin ... data_batch_5.bin and test_batch.bin, in `folder` or in cifar-10-batches-bin there: images
 /// (32, 32, 3) in [0, 1], labels 0 ... 9; 50,000 to train, 10,000 to test.
-/// Throws strata::error that names the file, and its size or the offset: missing, truncated, or with an impossible label.
+/// Throws strata_error that names the file, and its size or the offset: missing, truncated, or with an impossible label.
 inline cifar_train_and_test cifar10(const std::filesystem::path& folder) {
   const auto found = detail::find_cifar(
       "cifar10", folder, "cifar-10-batches-bin",
@@ -114,7 +114,7 @@ inline cifar_train_and_test cifar10(const std::filesystem::path& folder) {
 }
 
 /// CIFAR-100 from train.bin and test.bin, in `folder` or in cifar-100-binary there; labels 0 ... 99, or with
-/// cifar100_labels::coarse 0 ... 19. Throws strata::error as cifar10 does.
+/// cifar100_labels::coarse 0 ... 19. Throws strata_error as cifar10 does.
 inline cifar_train_and_test cifar100(const std::filesystem::path& folder, cifar100_labels kind = cifar100_labels::fine) {
   const auto found =
       detail::find_cifar("cifar100", folder, "cifar-100-binary", {"train.bin", "test.bin"}, {"train", "cifar-100-python"});

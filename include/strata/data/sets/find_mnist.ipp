@@ -28,7 +28,7 @@ STRATA_FUNCTION std::string difference(const std::filesystem::path& path, const 
       return strata::detail::text_of({"expected SHA-256 ", known.sha256, ", got ", hex});
     return "";
   }
-  STRATA_CATCH(const error& e) { return e.what(); }
+  STRATA_CATCH(const strata_error& e) { return e.what(); }
 }
 
 STRATA_FUNCTION std::optional<std::filesystem::path> find_files(const mnist_search& search, const std::vector<known_file>& files,

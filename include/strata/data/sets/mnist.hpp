@@ -43,8 +43,8 @@ inline digits read_digits(const std::filesystem::path& directory, const std::str
 }  // namespace detail
 
 /// MNIST from its four IDX files (raw or .gz): images (28, 28, 1) in [0, 1], labels 0 ... 9; 60,000 to train, 10,000 to test.
-/// Throws strata::error that names the file, and the offset or sample, if a file is missing or damaged, or if images and labels
-/// do not match. Takes the result of find_mnist(), and throws if that is std::nullopt.
+/// Throws strata_error that names the file, and the offset or sample, if a file is missing or damaged, or if images and
+/// labels do not match. Takes the result of find_mnist(), and throws if that is std::nullopt.
 inline train_and_test mnist(const std::optional<std::filesystem::path>& directory) {
   if (!directory) throw_error("mnist: no directory; find_mnist({.log = &std::cerr}) says where it looked and what failed");
   return {detail::read_digits(*directory, "train"), detail::read_digits(*directory, "t10k")};

@@ -217,12 +217,12 @@ class digit_writer {
 
 /// Generated digits: `samples` images (28, 28, 1) in [0, 1], with balanced labels 0 ... 9 in random order. Deterministic: sample
 /// i depends on (samples, seed, i). Different seeds give different sets. 60,000 images take about a second on one core. Throws
-/// strata::error if `samples` is 0. Byte is not for callers: since the types in the body depend on it, they are compiled only in
-/// programs that call the function.
+/// strata_error if `samples` is 0. Byte is not for callers: since the types in the body depend on it, they are compiled
+/// only in programs that call the function.
 template <std::integral Count, class Byte = std::uint8_t>
 digits synthetic_digits(Count samples, std::uint64_t seed = 0) {
   const std::size_t count = samples < 0 ? 0 : std::size_t(samples);
-  const philox generator = philox{seed}.fork(0x646967697473);  // "digits"
+  const core::philox generator = core::philox{seed}.fork(0x646967697473);  // "digits"
   std::vector<Byte> labels(count);
   for (std::size_t i = 0; i < count; ++i) labels[i] = static_cast<Byte>(i % 10);
   strata::detail::random_draws(generator.fork(0), 0).shuffle(labels);

@@ -187,7 +187,7 @@ struct from_range_fn {
 /// `from_range(std::vector<record>{...})`, `from_range(std::views::iota(0, 100))`: the elements of a range, which is copied or
 /// moved in; pass a view to borrow. Random access and sized if the range is; otherwise an input range, whose elements are stored
 /// for as long as they are needed. Elements that are sample_like can be batched; others need a map first.
-/// Throws strata::error if a random-access range is empty.
+/// Throws strata_error if a random-access range is empty.
 inline constexpr detail::from_range_fn from_range{};
 
 /// `from_generator([] { return lines_of("log.txt"); })`: f is called at the beginning of each epoch and returns a range, or a

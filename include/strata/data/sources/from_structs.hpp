@@ -44,7 +44,7 @@ class struct_rows<R, column<Node, Pointer>...>
 
   std::size_t size() const { return static_cast<std::size_t>(std::ranges::size(*records_)); }
   std::uint64_t checksum() const { return checksum_of(*this); }
-  /// Throws strata::error if a class number does not fit into 32 bits.
+  /// Throws strata_error if a class number does not fit into 32 bits.
   typename struct_rows::element get(sample_index i) const {
     const auto& record = std::ranges::begin(*records_)[static_cast<std::ranges::range_difference_t<const R>>(i.row)];
     return {shown<Node>(record.*std::get<column<Node, Pointer>>(columns_).values)...};
@@ -85,7 +85,7 @@ struct from_structs_fn {
 /// `from_structs(tickets, of<image>(&ticket::pixels), of<kind>(&ticket::kind))`: samples with names from the members of structs,
 /// which are numbers or std::arrays of numbers (of arrays ...). An integer for an output of a graph is a class. A vector is moved
 /// in, a span borrowed; borrowed structs must not change while a fit reads them.
-/// out: a view of sample indices, random access and sized. Throws strata::error if there are no structs.
+/// out: a view of sample indices, random access and sized. Throws strata_error if there are no structs.
 inline constexpr detail::from_structs_fn from_structs{};
 
 }  // namespace strata::data

@@ -32,7 +32,7 @@ struct no_labels {};
 /// One class index per sample.
 class sparse_labels {
  public:
-  /// Throws strata::error if a label does not fit into 32 bits.
+  /// Throws strata_error if a label does not fit into 32 bits.
   template <std::ranges::input_range R>
     requires std::integral<std::ranges::range_value_t<R>>
   explicit sparse_labels(R&& labels) {
@@ -218,7 +218,7 @@ class column_rows<column<Node, Values>...>
 template <class... Columns>
 class column_slices : public indexed_view<detail::column_rows<Columns...>> {
  public:
-  /// Throws strata::error, naming the node, if the columns have different numbers of rows, and if there are none or more than
+  /// Throws strata_error, naming the node, if the columns have different numbers of rows, and if there are none or more than
   /// 2^32 - 1.
   explicit column_slices(Columns... columns)
       : indexed_view<detail::column_rows<Columns...>>(
@@ -241,7 +241,7 @@ class column_slices : public indexed_view<detail::column_rows<Columns...>> {
 template <class X, class Labels>
 class tensor_slices : public indexed_view<detail::tensor_rows<X, Labels>> {
  public:
-  /// Throws strata::error if there are no samples, more than 2^32 - 1, or a different number of labels.
+  /// Throws strata_error if there are no samples, more than 2^32 - 1, or a different number of labels.
   tensor_slices(X x, Labels y)
       : indexed_view<detail::tensor_rows<X, Labels>>("from_tensor_slices",
                                                      detail::tensor_rows<X, Labels>(std::move(x), std::move(y))) {
@@ -398,10 +398,10 @@ struct from_tensor_slices_fn {
 ///     data::csv), is samples and labels. Vectors are moved in, spans borrowed. Borrowed numbers must not change while a fit
 ///     reads them; a GPU that keeps them sees a change in the next fit.
 /// out: a view of sample indices, random access and sized.
-/// Throws strata::error if there are no samples or if the numbers of samples and labels differ.
+/// Throws strata_error if there are no samples or if the numbers of samples and labels differ.
 ///
 /// `from_tensor_slices(of<image>(images), of<tags>(words), of<kind>(kinds))`: samples with names, for a graph with several inputs
-/// or outputs. Integers for an output are classes; an input takes any numbers. Throws strata::error, naming the nodes, if their
+/// or outputs. Integers for an output are classes; an input takes any numbers. Throws strata_error, naming the nodes, if their
 /// numbers of samples differ.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#from_tensor_slices
 inline constexpr detail::from_tensor_slices_fn from_tensor_slices{};

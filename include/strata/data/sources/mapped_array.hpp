@@ -77,8 +77,8 @@ class resident_pages {
 /// Rows of T in a file: (size, S...) in row-major order, in the byte order of this machine. For from_tensor_slices, like array,
 /// but only a bounded part of it is in the memory of the process at any time. Copies share the mapping; several threads may read.
 /// The file must not become shorter meanwhile; see io::mapped_file.
-/// Throws strata::error naming the file if it cannot be read, if the offset is beyond its end or not aligned for T, or if the
-/// file is too short for the samples or ends within a sample.
+/// Throws strata_error naming the file if it cannot be read, if the offset is beyond its end or not aligned for T, or if
+/// the file is too short for the samples or ends within a sample.
 template <class T, shape S>
 class mapped_array {
   static_assert(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>, "a mapped array holds numbers");

@@ -50,7 +50,7 @@ struct range_fn {
 }  // namespace detail
 
 /// `range(5)`: 0, 1, 2, 3, 4; `range(1, 10, 4)`: 1, 5, 9; `range(10, 1, -3)`: 10, 7, 4. Elements std::int64_t; random access and
-/// sized. Throws strata::error if the range is empty or the step is 0.
+/// sized. Throws strata_error if the range is empty or the step is 0.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#range
 inline constexpr detail::range_fn range{};
 

@@ -94,8 +94,8 @@ struct shard_by_fn {
 }  // namespace detail
 
 /// `shard_by<auto_shard::file>(workers, index)`: the share of worker `index` of `workers` under that policy. Use it before batch.
-/// Sharding by sample needs a shared_seed in any shuffle before it. Throws strata::error, with both numbers, if there are fewer
-/// files or samples than workers.
+/// Sharding by sample needs a shared_seed in any shuffle before it. Throws strata_error, with both numbers, if there are
+/// fewer files or samples than workers.
 template <class Policy>
 inline constexpr detail::shard_by_fn<Policy> shard_by{};
 

@@ -65,7 +65,7 @@ class batch_maker {
     return state_.begun ? data_position{state_.epoch, state_.taken * shards} : data_position{epoch_, to_skip_ * shards};
   }
   /// Sets the position from which the next begin() continues. Samples before the position are skipped as indices, not gathered.
-  /// Throws strata::error if the number of workers does not divide the number of samples.
+  /// Throws strata_error if the number of workers does not divide the number of samples.
   [[gnu::cold]] void resume_at(data_position from) {
     const std::size_t shards = shards_of(base_);
     if (from.samples % shards != 0)
@@ -258,7 +258,7 @@ class batch_view : public batch_view<V, 0, T, DropRemainder> {
   using itself = batch_view;
   static constexpr int batch_size = N;
 
-  /// Throws strata::error if the view has fewer samples than a batch (if it has no size: at the first batch).
+  /// Throws strata_error if the view has fewer samples than a batch (if it has no size: at the first batch).
   explicit batch_view(V base) : of_any_batch_size(std::move(base), N, "<>") {}
 };
 
@@ -272,16 +272,16 @@ class batch_view<V, 0, T, DropRemainder> : public detail::single_pass<batch_view
   friend detail::single_pass<batch_view>;
 
  public:
-  using value_type = samples<T>;
+  using value_type = core::samples<T>;
 
-  /// Throws strata::error if n is below 1 or the view has fewer samples than a batch (if it has no size: at the first batch).
+  /// Throws strata_error if n is below 1 or the view has fewer samples than a batch (if it has no size: at the first batch).
   batch_view(V base, int n) : batch_view(std::move(base), n, "()") {}
 
   /// The number of batches.
   std::size_t size() const
     requires detail::sized<V>
   {
-    const auto n = static_cast<std::size_t>(batch_size_of(*this));
+    const auto n = static_cast<std::size_t>(core::batch_size_of(*this));
     return (this->base().size() + (DropRemainder ? 0 : n - 1)) / n;
   }
 
@@ -341,7 +341,7 @@ struct batch_fn {
 /// A batch is written by the threads that a stage requests (see parallel), which live as long as the view and sleep between
 /// batches; otherwise by the threads of the training if the rows lie in an array, or by the calling thread. An exception of a
 /// stage arrives at begin() or ++ unchanged (of several, the first in the order of the samples) and ends the pass; the next
-/// begin() starts the next epoch. Throws strata::error if the data set has fewer than N samples.
+/// begin() starts the next epoch. Throws strata_error if the data set has fewer than N samples.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#batch
 ///
 /// What follows `|` is the name of a function, as std::endl is.
@@ -352,7 +352,7 @@ constexpr closure<detail::batch_fn<N, Options...>> batch() {
 }
 
 /// `batch(n)`, `batch<double>(n)`, `batch<drop_remainder>(n)`: the same with a size given at run time. It is as fast, and code
-/// that reads batches of several sizes is compiled once. Also throws strata::error if n is below 1.
+/// that reads batches of several sizes is compiled once. Also throws strata_error if n is below 1.
 template <class... Options>
 constexpr auto batch(int n) {
   return detail::partial(detail::batch_fn<0, Options...>{}, n);

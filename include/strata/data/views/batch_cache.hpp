@@ -35,9 +35,9 @@ class batch_cache_view : public detail::batch_stage<batch_cache_view<B>, B> {
   {
     return this->base_.size();
   }
-  void only_rows(row_choice) = delete;  // another pass may read other rows of the same batches
+  void only_rows(core::row_choice) = delete;  // another pass may read other rows of the same batches
   std::string order() const { return "cache"; }
-  std::string describe(data_position after, int count, int n) const
+  std::string describe(core::data_position after, int count, int n) const
     requires detail::describes<B>
   {
     return stage::describe({0, after.samples}, count, n);
@@ -67,8 +67,10 @@ class batch_cache_view : public detail::batch_stage<batch_cache_view<B>, B> {
     }
   };
 
-  data_position position_after(data_position) const { return {this->from().epoch, seen_ * detail::shards_of(this->base_)}; }
-  /// Throws strata::error if the pass would begin in the middle of a batch.
+  core::data_position position_after(core::data_position) const {
+    return {this->from().epoch, seen_ * detail::shards_of(this->base_)};
+  }
+  /// Throws strata_error if the pass would begin in the middle of a batch.
   void start_pass() {
     if (!memory_->complete)
       if (auto made = first_->get()) memory_ = std::move(made);
@@ -105,7 +107,7 @@ class batch_cache_view : public detail::batch_stage<batch_cache_view<B>, B> {
       memory_->buffers.pop_back();
       return first_->set(memory_);
     }
-    if (!own.holds(batch)) batch = detail::copy_batch<B>(batch, own, batch_size_of(this->base_));
+    if (!own.holds(batch)) batch = detail::copy_batch<B>(batch, own, core::batch_size_of(this->base_));
     memory_->batches.push_back(batch);
   }
 

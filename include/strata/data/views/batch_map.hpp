@@ -92,7 +92,7 @@ class batch_map_view : public detail::batch_stage<batch_map_view<B, F>, B> {
   {
     return this->base_.size();
   }
-  void only_rows(row_choice) = delete;  // f reads whole batches
+  void only_rows(core::row_choice) = delete;  // f reads whole batches
   std::string order() const { return "map"; }
 
  private:
@@ -103,7 +103,7 @@ class batch_map_view : public detail::batch_stage<batch_map_view<B, F>, B> {
   auto make(typename stage::buffer& out) {
     auto batch = this->next_of_base(out);
     if (batch.count == 0) return batch;
-    if (!out.holds(batch)) batch = detail::copy_batch<B>(batch, out, batch_size_of(this->base_));
+    if (!out.holds(batch)) batch = detail::copy_batch<B>(batch, out, core::batch_size_of(this->base_));
     STRATA_TRY {
       detail::mutable_batch_of<B> argument(out, batch.count, number_, this->from().epoch);
       (*f_)(argument);

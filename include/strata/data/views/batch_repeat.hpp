@@ -39,17 +39,17 @@ class batch_repeat_view : public detail::batch_stage<batch_repeat_view<B>, B> {
   std::string order() const { return detail::order_of_batches(this->base_, strata::detail::text_of({"repeat(", count_, ")"})); }
   /// Each pass counts as full batches, so that positions in different passes differ. Unlike other positions, such a position
   /// holds for one batch size only.
-  data_position where() const
+  core::data_position where() const
     requires tells_position
   {
     return stage::where();
   }
-  void resume_at(data_position from)
+  void resume_at(core::data_position from)
     requires tells_position
   {
     stage::resume_at(from);
   }
-  std::string describe(data_position after, int count, int n) const
+  std::string describe(core::data_position after, int count, int n) const
     requires(tells_position && detail::describes<B>)
   {
     const std::uint64_t pass = (after.samples - 1) / samples_of_a_pass();
@@ -57,11 +57,11 @@ class batch_repeat_view : public detail::batch_stage<batch_repeat_view<B>, B> {
   }
 
  private:
-  data_position position_after(data_position of_base) const {
+  core::data_position position_after(core::data_position of_base) const {
     return {this->from().epoch, static_cast<std::uint64_t>(pass_) * samples_of_a_pass() + of_base.samples};
   }
   void start_pass() {
-    const data_position from = this->from();
+    const core::data_position from = this->from();
     std::uint64_t samples = 0;
     pass_ = 0;
     if constexpr (tells_position) {

@@ -239,7 +239,7 @@ class cached_file_rows : public kept_rows<Base> {
  public:
   static constexpr row_properties properties{};
 
-  /// Throws strata::error, naming the file, if it cannot be read, holds other samples, or is damaged.
+  /// Throws strata_error, naming the file, if it cannot be read, holds other samples, or is damaged.
   cached_file_rows(const std::filesystem::path& path, const std::string& order, cache_options options)
       : file_(std::make_shared<const io::mapped_file>(path)) {
     const auto bytes = file_->bytes();
@@ -299,7 +299,7 @@ class cached_file_rows : public kept_rows<Base> {
   }
 
   /// Makes some samples again, as functions before the cache cannot be compared: the first, the last and some between if the view
-  /// has random access, else the first few. Throws strata::error if the file has others, or another number of them.
+  /// has random access, else the first few. Throws strata_error if the file has others, or another number of them.
   template <class V>
   void refuse_other_samples(V& view, const std::filesystem::path& path) const {
     arena<std::byte> made(kept::bytes);
@@ -553,8 +553,8 @@ struct cache_fn {
 /// It contains the number of samples and a checksum, which is compared when it is opened:
 /// `cache("train.cache", {.check_crc = false})` saves that pass over a very long file. Some samples are also made again and
 /// compared, unless `.check_samples = false`, floating-point values within 1e-4 of their size. Workers that read different
-/// samples need a file each. Throws strata::error if the file cannot be written, is damaged or was made from another data set.
-/// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#cache
+/// samples need a file each. Throws strata_error if the file cannot be written, is damaged or was made from another data
+/// set. https://www.tensorflow.org/api_docs/python/tf/data/Dataset#cache
 inline constexpr closure<detail::cache_fn> cache{};
 
 }  // namespace strata::data

@@ -28,7 +28,7 @@ void refuse_not_finite(const T* x, std::size_t n, const char* what, std::size_t 
   throw_error({"check_finite: ", what, " ", i, column.empty() ? "" : " of ", column, " of sample ", sample, of, " is ",
                std::isnan(x[i]) ? "NaN" : "infinite"});
 }
-/// Throws strata::error at the first value that is not finite.
+/// Throws strata_error at the first value that is not finite.
 template <class Base>
 class finite_rows : public samples_around<Base> {
  public:
@@ -82,7 +82,7 @@ struct check_finite_fn {
 };
 }  // namespace detail
 
-/// `train | check_finite | batch<64>`: throws strata::error, with the sample and the place in it, if the stages before it make a
+/// `train | check_finite | batch<64>`: throws strata_error, with the sample and the place in it, if the stages before it make a
 /// value that is NaN or infinite. Category and size are those of the view. Costs one pass over values that are in the cache.
 /// `check_finite(batch, sample_shape)`: the same for one batch.
 inline constexpr closure<detail::check_finite_fn> check_finite{};

@@ -52,7 +52,7 @@ class joined_indices : public two_row_sources<RowsA, RowsB> {
  public:
   using two_row_sources<RowsA, RowsB>::two_row_sources;
 
-  /// Throws strata::error if the index has no free bit.
+  /// Throws strata_error if the index has no free bit.
   static sample_index index(sample_index i, bool of_b) {
     if (i.row > std::numeric_limits<std::uint32_t>::max() / 2)
       throw_error({"concatenate: sample ", i.row, ": the samples of both views are more than it can number"});
@@ -261,7 +261,7 @@ struct concatenate_fn {
 /// `a | concatenate(b)`, `concatenate(a, b)`: all of a, then all of b. Samples have the same shape, kind of labels and target
 /// shape; the types of their values may differ. Elements have the same type. Errors name the view of the sample. Random access if
 /// both views have it; otherwise an input range; sized if both are.
-/// Throws strata::error if the views are shared among different numbers of workers.
+/// Throws strata_error if the views are shared among different numbers of workers.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#concatenate
 inline constexpr detail::concatenate_fn concatenate{};
 

@@ -69,7 +69,7 @@ struct filter_fn {
 }  // namespace detail
 
 /// `filter([](auto x, int label) { return label != 0; })`: keeps a sample if f(x) or f(x, y), or an element if f(element) is
-/// true. Input range without a size. An exception of f arrives as strata::error that names the sample.
+/// true. Input range without a size. An exception of f arrives as strata_error that names the sample.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#filter
 inline constexpr detail::filter_fn filter{};
 

@@ -39,7 +39,7 @@ struct flat_map_fn {
 /// `from_range(files) | flat_map([](const path& file) { return lines_of(file); })`: f(element), f(x) or f(x, y) returns a range
 /// of elements, a view of samples, or a function that returns the next element as std::optional. The ranges are read one after
 /// the other. They must not refer to the element, which is gone when f returns. Input range without a size. Exceptions of f and
-/// of its ranges arrive as strata::error that names the element.
+/// of its ranges arrive as strata_error that names the element.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#flat_map
 inline constexpr detail::flat_map_fn flat_map{};
 

@@ -33,7 +33,7 @@ class samples_without_errors : public samples_around<Base> {
   void write(sample_index i, sample_index ahead, const Place& to, Then then) const {
     STRATA_TRY { this->base_.write(i, ahead, to, then); }
     STRATA_CATCH(const left_out& failure) { STRATA_THROW_AGAIN; }
-    STRATA_CATCH(const error& why) { throw_exception(left_out(why, report_)); }
+    STRATA_CATCH(const strata_error& why) { throw_exception(left_out(why, report_)); }
   }
   std::int32_t label(sample_index) const = delete;  // a label cannot show whether its sample is left out
 
@@ -60,7 +60,7 @@ class elements_without_errors : public rows_around<Base>,
       });
     }
     STRATA_CATCH(const left_out& failure) { STRATA_THROW_AGAIN; }
-    STRATA_CATCH(const error& why) {
+    STRATA_CATCH(const strata_error& why) {
       if (was_read) STRATA_THROW_AGAIN;  // thrown by a later stage
       throw_exception(left_out(why, report_));
     }
@@ -102,9 +102,9 @@ struct ignore_errors_fn {
 }  // namespace detail
 
 /// `ignore_errors`, `ignore_errors(report)` with a std::shared_ptr<damage_report>: leaves out a sample or element for which a
-/// stage before this one throws strata::error; the batch takes the next one in its place. The report counts it and stores the
-/// first messages, in the order of the samples for any number of threads. Errors of later stages, exceptions of other types and
-/// errors of streams that cannot continue still end the run. Without a size.
+/// stage before this one throws strata_error; the batch takes the next one in its place. The report counts it and stores
+/// the first messages, in the order of the samples for any number of threads. Errors of later stages, exceptions of other types
+/// and errors of streams that cannot continue still end the run. Without a size.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#ignore_errors
 inline constexpr closure<detail::ignore_errors_fn> ignore_errors{};
 

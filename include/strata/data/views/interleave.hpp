@@ -177,8 +177,8 @@ struct interleave_fn {
 /// With parallel(n), n threads call f and read ahead up to 32 elements of each range (64 KiB of large elements). The order is the
 /// same unless `deterministic` is false. One thread at a time reads the view before it.
 ///
-/// Input range without a size. Exceptions of f and of its ranges arrive as strata::error that names the element, in the turn of
-/// its range. Throws strata::error if cycle_length or block_length is not positive.
+/// Input range without a size. Exceptions of f and of its ranges arrive as strata_error that names the element, in the
+/// turn of its range. Throws strata_error if cycle_length or block_length is not positive.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#interleave
 inline constexpr detail::interleave_fn interleave{};
 

@@ -16,7 +16,7 @@ namespace detail {
 /// The cycle of tf.data's InterleaveDataset: a place whose range ends loses its turn, and gets another range in the next one.
 class interleave_cycle {
  public:
-  /// Throws strata::error if cycle_length or block_length is not positive.
+  /// Throws strata_error if cycle_length or block_length is not positive.
   explicit interleave_cycle(interleave_options options)
       : places_(positive(options.cycle_length, "cycle_length")), block_length_(positive(options.block_length, "block_length")) {}
 

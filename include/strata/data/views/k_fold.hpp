@@ -52,7 +52,7 @@ struct k_fold_fn {
 
 /// `for (const auto& [train, test] : data::k_fold(all, 5, {.shuffle = true, .seed = 7}))`: each sample is in `test` once, and in
 /// `train` otherwise. The folds differ by one sample at most, and are the same in every run and on every machine; only indices
-/// are kept. Random access and sized. Throws strata::error for fewer than 2 folds, and for more than samples.
+/// are kept. Random access and sized. Throws strata_error for fewer than 2 folds, and for more than samples.
 /// https://scikit-learn.org/stable/modules/generated/sklearn.model_selection.KFold.html
 inline constexpr detail::k_fold_fn k_fold{};
 

@@ -172,8 +172,8 @@ struct map_to_fn {
 /// `map(f)`, `map(f, parallel(4))`: f(x), f(x, y) of a sample or f(element) returns the replacement: x, a pair or data::sample of
 /// x and label, or any other element. x of a sample is a tensor<const T, shape>, a sparse label an int, a dense target a tensor.
 /// f is called when the sample is written into its batch, with parallel by several threads at once, so it must not change shared
-/// data; the order of the samples stays the same. An exception of f is converted to strata::error that names the sample. Category
-/// and size are those of the view.
+/// data; the order of the samples stays the same. An exception of f is converted to strata_error that names the sample.
+/// Category and size are those of the view.
 ///
 /// After batch, f(data::mutable_batch&) changes a batch in place, in one thread; its exceptions name the batch.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#map

@@ -33,8 +33,8 @@ class one_hot_rows : public rows_around<Base> {
   static constexpr label_kind labels = label_kind::dense;
   static constexpr shape target_shape{Classes};
 
-  /// Throws strata::error if a label is not in 0 ... Classes - 1. Labels that cannot be read without x are checked later, when
-  /// they are read.
+  /// Throws strata_error if a label is not in 0 ... Classes - 1. Labels that cannot be read without x are checked later,
+  /// when they are read.
   explicit one_hot_rows(Base base) : rows_around<Base>(std::move(base)) {
     if constexpr (sized<Base> && has_label<Base>)
       for (std::uint32_t row = 0; row < this->base_.size(); ++row)
@@ -81,12 +81,12 @@ struct one_hot_fn {
 }  // namespace detail
 
 /// Sparse labels become dense targets of shape (Classes). Category and size are those of the view.
-/// Throws strata::error, with sample and value, if a label is not in 0 ... Classes - 1.
+/// Throws strata_error, with sample and value, if a label is not in 0 ... Classes - 1.
 template <int Classes>
 inline constexpr closure<detail::one_hot_fn<Classes>> one_hot{};  // the classes are a template argument: one_hot<10>
 
 /// in: (samples) integers  out: (samples, Classes)
-/// Throws strata::error, with sample and value, if a label is not in 0 ... Classes - 1.
+/// Throws strata_error, with sample and value, if a label is not in 0 ... Classes - 1.
 /// https://keras.io/api/utils/python_utils/#to_categorical-function
 template <int Classes, std::ranges::forward_range Labels>
   requires std::integral<std::ranges::range_value_t<Labels>>

@@ -344,8 +344,8 @@ class interleave_threads {
     }
     STRATA_CATCH(const std::exception& failure) {
       const std::lock_guard lock(base_mutex_);
-      l.failure =
-          std::make_exception_ptr(error("interleave: " + detail::describe(base_.rows(), *l.index) + ": " + failure.what()));
+      l.failure = std::make_exception_ptr(
+          strata_error("interleave: " + detail::describe(base_.rows(), *l.index) + ": " + failure.what()));
     }
     STRATA_CATCH_ALL { l.failure = std::current_exception(); }
     return false;

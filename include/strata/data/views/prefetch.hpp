@@ -43,7 +43,7 @@ struct no_copy_of_source {
 /// With autotune the ring grows as in tf.data: if it was full and is empty later, the thread is fast enough on average, and a
 /// longer ring evens out its batches. A thread that is too slow never fills the ring, so the ring keeps its size.
 template <std::ranges::view V>
-  requires batch_source<V>
+  requires core::batch_source<V>
 class prefetch_view : public detail::single_pass<prefetch_view<V>>,
                       public detail::batch_extent_of<V>,
                       public detail::form_of_batches<V> {
@@ -54,7 +54,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>,
   using value_type = typename V::value_type;
 
   prefetch_view(V base, std::size_t buffer_size) : prefetch_view(std::move(base), {buffer_size, buffer_size}) {}
-  prefetch_view(V base, autotune_t) : prefetch_view(std::move(base), {2, most_ahead(batch_size_of(base))}) {}
+  prefetch_view(V base, autotune_t) : prefetch_view(std::move(base), {2, most_ahead(core::batch_size_of(base))}) {}
   prefetch_view(prefetch_view&&) = default;
   prefetch_view& operator=(prefetch_view&&) = default;
   /// A copy has a thread of its own, which reads a copy of the source.
@@ -63,7 +63,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>,
       : prefetch_view(V(other.unread_), other.depth_) {
     next_pass_.from = other.next_pass_.from;
     if constexpr (detail::resumable<V>)
-      if (!next_pass_.from && other.worker_->has_begun()) next_pass_.from = data_position{.epoch = other.where().epoch + 1};
+      if (!next_pass_.from && other.worker_->has_begun()) next_pass_.from = core::data_position{.epoch = other.where().epoch + 1};
   }
   prefetch_view& operator=(const prefetch_view& other)
     requires copies_source
@@ -83,7 +83,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>,
     next_pass_ = {.from = {{.epoch = epoch}}};
   }
   /// Takes effect in the next pass.
-  void only_rows(row_choice which)
+  void only_rows(core::row_choice which)
     requires detail::has_only_rows<V>
   {
     wanted_rows_ = std::move(which);
@@ -100,12 +100,12 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>,
     by_index_ = true;
   }
   /// The position after the current batch; batches made ahead do not count.
-  data_position where() const
+  core::data_position where() const
     requires requires(const V& v) { v.where(); }
   {
     return next_pass_.from ? *next_pass_.from : worker_->current().where;
   }
-  std::string describe(data_position after, int count, int n) const
+  std::string describe(core::data_position after, int count, int n) const
     requires(copies_source && detail::describes<V>)
   {
     return unread_.describe(after, count, n);
@@ -114,7 +114,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>,
   const V& base() const { return worker_->source(); }
   /// The current number of batches that are made ahead.
   std::size_t buffer_size() const { return worker_->buffers() - 1; }
-  void resume_at(data_position from)
+  void resume_at(core::data_position from)
     requires requires(V& v) { v.resume_at(from); }
   {
     next_pass_ = {.from = from};
@@ -129,20 +129,20 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>,
   }
 
   prefetch_view(V base, detail::prefetch_depth depth)
-      : detail::batch_extent_of<V>(batch_size_of(base)), unread_(base), depth_(depth) {
+      : detail::batch_extent_of<V>(core::batch_size_of(base)), unread_(base), depth_(depth) {
     if (depth.at_first == 0) throw_error("prefetch: buffer_size is 0, it must be at least 1");
     worker_ = std::make_unique<worker>(std::move(base), depth);
   }
 
   struct pass {
-    std::optional<data_position> from;  // none: V counts its epochs
-    row_choice wanted{};
+    std::optional<core::data_position> from;  // none: V counts its epochs
+    core::row_choice wanted{};
     bool by_index = false;
   };
   struct slot {
     detail::buffer_of<V> buffer;
-    samples<T> batch;  // of count 0 at the end of a pass
-    data_position where;
+    core::samples<T> batch;  // of count 0 at the end of a pass
+    core::data_position where;
     std::exception_ptr failure;
     std::uint32_t pass_number = 0;
     std::size_t next = 0;  // slot of the next batch
@@ -250,13 +250,13 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>,
             at_.emplace(std::ranges::begin(source_));
           else
             ++*at_;
-          if (*at_ != std::ranges::end(source_)) s.batch = detail::copy_batch<V>(**at_, s.buffer, batch_size_of(source_));
+          if (*at_ != std::ranges::end(source_)) s.batch = detail::copy_batch<V>(**at_, s.buffer, core::batch_size_of(source_));
         }
       }
       STRATA_CATCH_ALL { s.failure = std::current_exception(); }
       if constexpr (requires { source_.where(); }) s.where = source_.where();
     }
-    void order(data_position from) {
+    void order(core::data_position from) {
       if constexpr (requires { source_.resume_at(from); })
         source_.resume_at(from);
       else if constexpr (requires { source_.set_epoch(from.epoch); })
@@ -286,7 +286,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>,
     next_pass_.wanted = wanted_rows_, next_pass_.by_index = std::exchange(by_index_, false);
     worker_->begin(std::exchange(next_pass_, {}));
   }
-  const samples<T>& read() const { return worker_->current().batch; }
+  const core::samples<T>& read() const { return worker_->current().batch; }
   void next() {
     if (!done()) worker_->next();
   }
@@ -296,7 +296,7 @@ class prefetch_view : public detail::single_pass<prefetch_view<V>>,
   detail::prefetch_depth depth_;
   std::unique_ptr<worker> worker_;  // does not move with the view: the thread refers to it
   pass next_pass_;
-  row_choice wanted_rows_;
+  core::row_choice wanted_rows_;
   bool by_index_ = false;
 };
 
@@ -319,7 +319,7 @@ struct prefetch_fn {
 /// Input range, sized if the view is. A copy, which must come from the thread that reads the view, has a thread of its own: both
 /// may be read at the same time. A batch lives until the next ++. begin() or ++ rethrows an exception of an earlier stage
 /// unchanged, and the next begin() starts the next epoch. Nothing is allocated once each buffer has been used.
-/// Throws strata::error if buffer_size is 0. https://www.tensorflow.org/api_docs/python/tf/data/Dataset#prefetch
+/// Throws strata_error if buffer_size is 0. https://www.tensorflow.org/api_docs/python/tf/data/Dataset#prefetch
 inline constexpr closure<detail::prefetch_fn> prefetch{};
 
 }  // namespace strata::data

@@ -73,7 +73,7 @@ struct repeat_fn {
 }  // namespace detail
 
 /// `count` passes over samples, elements or batches as one. Each is an epoch of the views before it, so a shuffle before it has
-/// another order in each pass. Input range; sized if the view is. Throws strata::error if count < 1.
+/// another order in each pass. Input range; sized if the view is. Throws strata_error if count < 1.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#repeat
 inline constexpr detail::repeat_fn repeat{};
 

@@ -70,7 +70,7 @@ class computed_weights : public samples_with_weights<Base> {
 
   computed_weights(Base base, F f) : samples_with_weights<Base>(std::move(base)), f_(std::move(f)) {}
   std::string order() const { return "sample_weight"; }
-  /// Throws strata::error, with the sample, if f throws, and if a weight is not finite.
+  /// Throws strata_error, with the sample, if f throws, and if a weight is not finite.
   double weight(sample_index i) const {
     return detail::call("sample_weight", this->base_, i, *f_, [&](const auto& w) {
       const double weight = static_cast<double>(w);
@@ -157,9 +157,8 @@ struct sample_weight_fn {
 /// sample of the data set, in its order.
 /// `| sample_weight([](auto x, int label) { return label == 3 ? 50.0 : 1.0; })`: computed whenever the sample is written into a
 /// batch. Stages before batch keep the weights if each of their samples is made from one; other stages refuse weights. Throws
-/// strata::error if the number of weights differs from that of the samples, and, with the sample, if a weight is not finite.
-/// Category and size are those of the view.
-/// https://keras.io/api/models/model_training_apis/#fit-method
+/// strata_error if the number of weights differs from that of the samples, and, with the sample, if a weight is not
+/// finite. Category and size are those of the view. https://keras.io/api/models/model_training_apis/#fit-method
 inline constexpr detail::sample_weight_fn sample_weight{};
 
 }  // namespace strata::data

@@ -68,8 +68,8 @@ struct shard_fn {
 }  // namespace detail
 
 /// `shard(4, 0)`: the first of every 4 samples, for worker 0 of 4. Each sample belongs to exactly one shard; the sizes of shards
-/// differ by at most one. A shuffle before it needs a shared_seed. Input range; sized if the view is. Throws strata::error if the
-/// index is not below the number of shards, or if the view is known to have fewer elements than there are shards.
+/// differ by at most one. A shuffle before it needs a shared_seed. Input range; sized if the view is. Throws strata_error
+/// if the index is not below the number of shards, or if the view is known to have fewer elements than there are shards.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#shard
 inline constexpr detail::shard_fn shard{};
 

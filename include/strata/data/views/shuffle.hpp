@@ -70,7 +70,7 @@ class shuffle_view : public detail::index_stage<shuffle_view<V, SharedSeed>, V> 
   [[gnu::cold]] void start() {
     const int epoch = options_.reshuffle_each_iteration ? epoch_ : 0;
     ++epoch_;
-    state_.draws = {philox{options_.seed}.fork(0x73687566666C65), static_cast<std::uint64_t>(epoch)};  // "shuffle"
+    state_.draws = {core::philox{options_.seed}.fork(0x73687566666C65), static_cast<std::uint64_t>(epoch)};  // "shuffle"
     state_.left = 0;
     if constexpr (detail::sized<V>) state_.window.grow(std::min(buffer_size_, this->base_.size()));
     state_.start(this->base_);
@@ -125,7 +125,7 @@ struct shuffle_fn {
 /// `shuffle(10'000)`, `shuffle(10'000, {.seed = 7, .reshuffle_each_iteration = false})`, and before shard
 /// `shuffle(10'000, shared_seed{7})`: the shuffle of tf.data. A buffer_size of at least the size of the data set shuffles
 /// uniformly; with a smaller one, sample i comes at place i - buffer_size + 1 or later. Input range; sized if the view is.
-/// Nothing is allocated after the first epoch. Throws strata::error if buffer_size is 0.
+/// Nothing is allocated after the first epoch. Throws strata_error if buffer_size is 0.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#shuffle
 inline constexpr detail::shuffle_fn shuffle{};
 

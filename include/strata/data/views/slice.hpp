@@ -106,7 +106,7 @@ class batch_slice_view : public detail::batch_stage<batch_slice_view<B>, B> {
     return part_.size(this->base_.size());
   }
   std::string order() const { return detail::order_of_batches(this->base_, part_.order()); }
-  std::string describe(data_position after, int count, int n) const
+  std::string describe(core::data_position after, int count, int n) const
     requires detail::describes<B>
   {
     after.samples += this->samples_in(part_.first);
@@ -115,12 +115,12 @@ class batch_slice_view : public detail::batch_stage<batch_slice_view<B>, B> {
 
  private:
   /// Skipped samples do not count, so that later stages can count batches.
-  data_position position_after(data_position of_base) const {
+  core::data_position position_after(core::data_position of_base) const {
     of_base.samples -= std::min(of_base.samples, this->samples_in(part_.first));
     return of_base;
   }
   void start_pass() {
-    data_position from = this->from();
+    core::data_position from = this->from();
     left_ = part_.count - std::min(part_.count, this->batches_in(from.samples));
     to_skip_ = 0;
     if constexpr (detail::resumable<B>)

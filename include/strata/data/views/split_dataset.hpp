@@ -35,8 +35,8 @@ class split_size {
                                                                               : std::numeric_limits<std::int64_t>::max()) {}
   constexpr split_size(std::floating_point auto fraction) : fraction_(double(fraction)), is_fraction_(true) {}
 
-  /// The number of samples for a data set of n samples, rounded as in Keras. Throws strata::error for a fraction outside (0, 1),
-  /// and for a number of samples below 1 or not below n.
+  /// The number of samples for a data set of n samples, rounded as in Keras. Throws strata_error for a fraction outside
+  /// (0, 1), and for a number of samples below 1 or not below n.
   std::size_t of(std::size_t n) const {
     if (is_fraction_ && !(fraction_ > 0 && fraction_ < 1))
       throw_error({"split_dataset: a fraction must be above 0 and below 1, not ", fraction_});
@@ -118,8 +118,8 @@ struct refused_split {
 };
 
 namespace detail {
-/// The places 0 to n - 1, in an order that seed and salt determine if they are shuffled. Throws strata::error, which begins with
-/// `stage`, if there are too many.
+/// The places 0 to n - 1, in an order that seed and salt determine if they are shuffled. Throws strata_error, which
+/// begins with `stage`, if there are too many.
 inline std::vector<std::uint32_t> places_to_divide(const char* stage, std::size_t n, bool shuffle, std::uint64_t seed,
                                                    std::uint64_t salt) {
   if (n > std::numeric_limits<std::uint32_t>::max()) throw_error({stage, ": ", n, " samples are too many"});
@@ -164,7 +164,7 @@ struct split_dataset_fn {
 
 /// `auto [train, test] = data::split_dataset(all, {.left_size = 0.8, .shuffle = true, .seed = 7})`: two parts without a sample in
 /// common, the same in every run and on every machine. Sizes are numbers of samples, or fractions. Random access and sized.
-/// Throws strata::error if a part would be empty. https://keras.io/api/utils/python_utils/#split_dataset-function
+/// Throws strata_error if a part would be empty. https://keras.io/api/utils/python_utils/#split_dataset-function
 inline constexpr detail::split_dataset_fn split_dataset{};
 
 }  // namespace strata::data

@@ -13,7 +13,7 @@ namespace strata::data {
 template <std::ranges::view V>
 class tagged_view : public V {
  public:
-  /// Throws strata::error if the text is empty or has more than one line.
+  /// Throws strata_error if the text is empty or has more than one line.
   tagged_view(V view, std::string text) : V(std::move(view)), text_(std::move(text)) {
     if (text_.empty() || text_.find_first_of("\r\n") != text_.npos) throw_error("tag: the text must be one line and not empty");
   }
@@ -43,7 +43,7 @@ struct tag_fn {
 
 /// `train | map(crop) | tag("crop 2")`: the text becomes part of the description of the data set. Functions cannot be compared:
 /// change the tag whenever a function changes, so that cache files, positions and snapshots of the earlier samples are refused.
-/// Category, size and samples are those of the view. Throws strata::error if the text is empty or has more than one line.
+/// Category, size and samples are those of the view. Throws strata_error if the text is empty or has more than one line.
 inline constexpr detail::tag_fn tag{};
 
 }  // namespace strata::data

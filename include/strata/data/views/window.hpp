@@ -79,7 +79,7 @@ class window_rows : public form_of_windows<rows_t<V>, Size> {
  public:
   static constexpr row_properties properties = around(base_rows::properties);
 
-  /// Throws strata::error if shift or stride is not positive, or if the view is shorter than a window.
+  /// Throws strata_error if shift or stride is not positive, or if the view is shorter than a window.
   window_rows(V base, window_options options) : base_(std::move(base)) {
     const int shift = options.shift.value_or(Size);
     if (shift < 1) throw_error({name(), ": the shift is ", shift, ", it must be at least 1"});
@@ -155,7 +155,7 @@ struct window_fn {
 /// access, sized. Windows overlap if the shift is less than Size. As in tf.data, shift and stride count samples, and the default
 /// shift is Size. Unlike in tf.data, a window is one sample and not a data set, since its shape is a constant: windows that would
 /// be cut off at the end are dropped (drop_remainder), and no flat_map and batch are needed after it. Samples are copied only
-/// into the batch. Throws strata::error if shift or stride is not positive, or if the view is shorter than a window.
+/// into the batch. Throws strata_error if shift or stride is not positive, or if the view is shorter than a window.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#window
 template <int Size>
 inline constexpr detail::window_fn<Size> window{};

@@ -260,7 +260,7 @@ struct zip_fn {
 /// integers or numbers, the pairs are samples, which can be batched; otherwise they are elements std::pair, for a map. The pair
 /// refers to elements that are not trivially copyable. Samples with names give samples with all names:
 /// `zip(images | named<image>, words | named<tags>, kinds | named<kind>)`. Errors name the element of the first view.
-/// Random access if both views have it; otherwise an input range; sized if both are. Throws strata::error if the views are
+/// Random access if both views have it; otherwise an input range; sized if both are. Throws strata_error if the views are
 /// shared among different numbers of workers.
 /// https://www.tensorflow.org/api_docs/python/tf/data/Dataset#zip
 inline constexpr detail::zip_fn zip{};

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// The trained parameters of a process that keeps only its slices of them. Those of a segment come into one of two windows: while
 /// one segment is computed, the next one can be fetched. fetch and wait allocate nothing.
@@ -71,4 +71,4 @@ class parameter_windows {
   long place(std::size_t segment) const { return long(segment % 2) * window_ - begins_[segment]; }
 };
 
-}  // namespace strata
+}  // namespace strata::core

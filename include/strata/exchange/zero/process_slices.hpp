@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// The slices that process `rank` completes in a tree_reduction, bucket by bucket.
 inline std::vector<arena_slice> slices_of_process(std::span<const gradient_bucket> buckets, int rank, int processes,
@@ -136,4 +136,4 @@ class process_slices {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -9,7 +9,7 @@
 #include <strata/network/parameter_ranges.hpp>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// The slots of an optimizer for all parameters, one after the other, where each process keeps those of its slices. There is
 /// memory for them from of_all() or collect() until forget() or keep().
@@ -48,4 +48,4 @@ class collected_slots {
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -7,11 +7,13 @@
 
 namespace strata {
 
+namespace core {
 // The parts of the diagnostics. None is ever defined.
 template <int Stage, class Why>
 struct wrong_stage_of_zero;
 template <class Optimizer, class Why>
 struct optimizer_does_not_fit_zero;
+}  // namespace core
 namespace reasons {
 inline constexpr reason zero_cuts_matrices_of_which_it_needs_whole_rows_and_columns{
     "zero divides matrices, but this optimizer needs whole rows and columns"};
@@ -59,11 +61,13 @@ struct zero {
   static constexpr int stage = Stage;
   /// The backend with which an executor computes.
   template <class Backend>
-  using backend = std::conditional_t<(Stage > 1), segmented<Backend>, Backend>;
+  using backend = std::conditional_t<(Stage > 1), core::segmented<Backend>, Backend>;
 };
 
+namespace core {
 template <class Network, class Why>
 struct network_does_not_fit_zero;
+}  // namespace core
 namespace reasons {
 inline constexpr reason stages_2_and_3_compute_by_segments_which_batch_norm_does_not_allow_use_zero_1{
     "stages 2 and 3 of zero compute by segments of layers, which is impossible with statistics of the whole batch: use zero<1>"};
@@ -72,8 +76,10 @@ inline constexpr reason zero_2_and_zero_3_keep_the_activations_of_all_samples_le
     "zero<2> and zero<3> keep the activations of all samples of a process, so fits_in cannot be combined with them"};
 }  // namespace reasons
 
+namespace core {
 inline constexpr const char* zero_is_not_elastic =
     "zero: a worker that is lost takes its slice of the optimizer's state along, so a training with zero is not elastic: start "
     "it again from a snapshot, with backup_and_restore";
+}  // namespace core
 
 }  // namespace strata

@@ -17,7 +17,7 @@
 namespace strata::keras {
 
 /// `file` is the name of the file in errors. Copies of JSON recurse, and a value takes many times the memory of its text, so
-/// depth and size have limits. Throws strata::error unless the text is an object within these limits with distinct keys.
+/// depth and size have limits. Throws strata_error unless the text is an object within these limits with distinct keys.
 inline nlohmann::json parse_architecture(std::string_view file, std::string_view text) {
   using json = nlohmann::json;
   constexpr int most_levels = 200;
@@ -37,7 +37,7 @@ inline nlohmann::json architecture_of(const io::zip_archive& archive) {
 }
 
 /// config.json of a .keras file, the model_config of a .h5 file, or the text of model.to_json(), whatever their names. Throws
-/// strata::error if the file has none.
+/// strata_error if the file has none.
 inline nlohmann::json read_architecture(const std::filesystem::path& path) {
   const io::file_kind kind = io::kind_of_file(path);
   if (kind == io::file_kind::zip || (kind == io::file_kind::other && path.string().ends_with(".keras")))

@@ -40,7 +40,7 @@ inline void save_archive(const std::filesystem::path& path, const model_view& mo
 }
 
 /// Writes the file in the format given by the ending of its name. It is complete, or an older one is unchanged. Throws
-/// strata::error for a layer without a counterpart in Keras, and for a file that cannot be written.
+/// strata_error for a layer without a counterpart in Keras, and for a file that cannot be written.
 inline void save(const std::filesystem::path& path, const model_view& model) {
   const layer_list list(model);
   const std::string name = path.string();
@@ -71,7 +71,8 @@ inline void require_options(const std::filesystem::path& path, const json& archi
   differences.report(path);
 }
 
-/// Reads such a file. The weights of a .keras file may be compressed. Throws strata::error; then the model has not changed.
+/// Reads such a file. The weights of a .keras file may be compressed. Throws strata_error; then the model has not
+/// changed.
 inline void load(const std::filesystem::path& path, model_view& model, convert_precision convert) {
   const layer_list list(model);
   const std::string name = path.string();

@@ -35,7 +35,7 @@ inline std::vector<layer> layers_by_number(const model_view& model) {
   const std::vector<std::string> names = detail::layer_names(model.nodes);
   std::vector<layer> layers(names.size());
   for (std::size_t i = model.nodes.size(); i-- > 0;) {
-    const tape_node& n = model.nodes[i];
+    const core::tape_node& n = model.nodes[i];
     layer& l = layers[std::size_t(n.layer_number)];
     if (l.name.empty()) l.last = int(i);
     l.first = int(i);
@@ -43,12 +43,12 @@ inline std::vector<layer> layers_by_number(const model_view& model) {
     l.class_name = n.layer->class_name;
   }
   for (layer& l : layers) {
-    const tape_node& n = model.nodes[std::size_t(l.first)];
+    const core::tape_node& n = model.nodes[std::size_t(l.first)];
     if (is_activation(l.class_name)) l.class_name = "Activation";  // relu as a layer of its own
     for (int k = 0; k < n.arity; ++k) l.inputs.push_back(model.nodes[std::size_t(n.input[k])].layer_number);
     for (const bool trainable : {true, false})
       for (std::size_t s = 0; s < model.slots.size(); ++s)
-        if (const parameter_slot& slot = model.slots[s];
+        if (const core::parameter_slot& slot = model.slots[s];
             slot.node >= l.first && slot.node <= l.last && slot.what.trainable == trainable)
           l.slots.push_back(int(s));
   }

@@ -139,7 +139,7 @@ class layer_writer {
     const long widest = std::max(in_->d0, in_->d1), most = std::numeric_limits<int>::max() / 8;
     if (largest_ > 1 && std::max<long>(largest_, widest) * largest_ > most && in_->rank() == 3)
       return unknown("its numbers are too large");
-    const expected_shape out = output_shape(*in_);
+    const core::expected_shape out = output_shape(*in_);
     if (out.refused) return unknown("on " + detail::batch_shape_text(*in_) + ": " + out.why->words);
     if (!countable(out.value)) return unknown("its output has more than 2147483632 numbers");
     made_ = out.value;
@@ -162,20 +162,20 @@ class layer_writer {
     if (c.value("data_format", json("channels_last")) == "channels_first") unknown("channels come last: data_format");
 
     if (k == "Dense") {
-      const dense_settings s{.units = whole("units")};
+      const core::dense_settings s{.units = whole("units")};
       gives_by(s);
       return layer("dense", {text(s.units)}, activation("activation"), bias(), parameters({"kernel", "bias"}));
     }
     if (k == "Conv2D") {
-      const conv_settings s{.filters = whole("filters"),
-                            .kernel_height = whole("kernel_size", 0),
-                            .kernel_width = whole("kernel_size", 1),
-                            .stride_height = whole("strides", 0, 1),
-                            .stride_width = whole("strides", 1, 1),
-                            .dilation_height = whole("dilation_rate", 0, 1),
-                            .dilation_width = whole("dilation_rate", 1, 1),
-                            .groups = whole("groups", 0, 1),
-                            .same = same()};
+      const core::conv_settings s{.filters = whole("filters"),
+                                  .kernel_height = whole("kernel_size", 0),
+                                  .kernel_width = whole("kernel_size", 1),
+                                  .stride_height = whole("strides", 0, 1),
+                                  .stride_width = whole("strides", 1, 1),
+                                  .dilation_height = whole("dilation_rate", 0, 1),
+                                  .dilation_width = whole("dilation_rate", 1, 1),
+                                  .groups = whole("groups", 0, 1),
+                                  .same = same()};
       gives_by(s);
       return layer("conv2d", {text(s.filters), text(s.kernel_height)}, uneven("kernel_size", s.kernel_height, s.kernel_width),
                    above_1("stride", s.stride_height, s.stride_width), above_1("dilation", s.dilation_height, s.dilation_width),
@@ -183,20 +183,20 @@ class layer_writer {
                    bias(), parameters({"kernel", "bias"}));
     }
     if (k == "DepthwiseConv2D" || k == "SeparableConv2D") {
-      const depthwise_settings s{.kernel_height = whole("kernel_size", 0),
-                                 .kernel_width = whole("kernel_size", 1),
-                                 .stride_height = whole("strides", 0, 1),
-                                 .stride_width = whole("strides", 1, 1),
-                                 .dilation_height = whole("dilation_rate", 0, 1),
-                                 .dilation_width = whole("dilation_rate", 1, 1),
-                                 .depth_multiplier = whole("depth_multiplier", 0, 1),
-                                 .same = same()};
+      const core::depthwise_settings s{.kernel_height = whole("kernel_size", 0),
+                                       .kernel_width = whole("kernel_size", 1),
+                                       .stride_height = whole("strides", 0, 1),
+                                       .stride_width = whole("strides", 1, 1),
+                                       .dilation_height = whole("dilation_rate", 0, 1),
+                                       .dilation_width = whole("dilation_rate", 1, 1),
+                                       .depth_multiplier = whole("depth_multiplier", 0, 1),
+                                       .same = same()};
       const bool separable = k == "SeparableConv2D";
       const int filters = separable ? whole("filters") : 0;
       gives_by(s);
       if (separable && made_) {
         in_ = made_;
-        gives_by(conv_settings{.filters = filters, .kernel_height = 1, .kernel_width = 1});
+        gives_by(core::conv_settings{.filters = filters, .kernel_height = 1, .kernel_width = 1});
       }
       std::vector<std::string> arguments{text(s.kernel_height)};
       if (separable) arguments.insert(arguments.begin(), text(filters));
@@ -210,14 +210,14 @@ class layer_writer {
     if (k == "Conv2DTranspose") {
       if (c.contains("output_padding") && !c["output_padding"].is_null()) unknown("there is no option output_padding");
       if (whole("groups", 0, 1) != 1) unknown("there is no option groups");
-      const transposed_conv_settings s{.filters = whole("filters"),
-                                       .kernel_height = whole("kernel_size", 0),
-                                       .kernel_width = whole("kernel_size", 1),
-                                       .stride_height = whole("strides", 0, 1),
-                                       .stride_width = whole("strides", 1, 1),
-                                       .dilation_height = whole("dilation_rate", 0, 1),
-                                       .dilation_width = whole("dilation_rate", 1, 1),
-                                       .same = same()};
+      const core::transposed_conv_settings s{.filters = whole("filters"),
+                                             .kernel_height = whole("kernel_size", 0),
+                                             .kernel_width = whole("kernel_size", 1),
+                                             .stride_height = whole("strides", 0, 1),
+                                             .stride_width = whole("strides", 1, 1),
+                                             .dilation_height = whole("dilation_rate", 0, 1),
+                                             .dilation_width = whole("dilation_rate", 1, 1),
+                                             .same = same()};
       gives_by(s);
       return layer("conv2d_transpose", {text(s.filters), text(s.kernel_height)},
                    uneven("kernel_size", s.kernel_height, s.kernel_width), above_1("stride", s.stride_height, s.stride_width),
@@ -225,7 +225,7 @@ class layer_writer {
                    activation("activation"), bias(), parameters({"kernel", "bias"}));
     }
     if (k == "MaxPooling2D" || k == "AveragePooling2D") {
-      pool_settings s{.window_height = whole("pool_size", 0), .window_width = whole("pool_size", 1), .same = same()};
+      core::pool_settings s{.window_height = whole("pool_size", 0), .window_width = whole("pool_size", 1), .same = same()};
       const bool own_stride = c.contains("strides") && !c["strides"].is_null() && c["strides"] != c["pool_size"];
       if (own_stride) {
         s.stride_height = whole("strides", 0), s.stride_width = whole("strides", 1);
@@ -240,7 +240,7 @@ class layer_writer {
         k == "GlobalMaxPooling1D") {
       const bool of_rows = k.ends_with("1D");
       gives([&](shape in) {
-        const expected_shape image = of_rows ? detail::one_column::output_shape(in) : in;
+        const core::expected_shape image = of_rows ? detail::one_column::output_shape(in) : in;
         return image.refused ? image : detail::channels_of_image(image.value);
       });
       std::string pooled =
@@ -283,7 +283,7 @@ class layer_writer {
     if (k == "Embedding") {
       if (c.value("mask_zero", false)) unknown("there are no masks: mask_zero");
       if (in_ && !of_batch_) unknown(reasons::embedding_takes_the_row_indices_of_the_batch.words);
-      const embedding_settings s{.rows = whole("input_dim"), .width = whole("output_dim")};
+      const core::embedding_settings s{.rows = whole("input_dim"), .width = whole("output_dim")};
       gives_by(s);
       return layer("embedding", {text(s.rows), text(s.width)}, parameters({"embeddings"}));
     }
@@ -313,7 +313,7 @@ class layer_writer {
         extents.push_back(n.is_null() ? -1 : whole(n));
         count *= extents.back();
       }
-      gives([&](shape in) -> expected_shape {
+      gives([&](shape in) -> core::expected_shape {
         if (std::abs(count) > in.size()) return reasons::reshape_must_keep_the_number_of_elements;
         return detail::reshaped(in, extents);
       });
@@ -325,7 +325,7 @@ class layer_writer {
         const json& of_axis = p.is_array() ? p.at(axis) : p;
         return whole(of_axis.is_array() ? of_axis.at(end) : of_axis);
       };
-      const padding_settings s{side(0, 0), side(0, 1), side(1, 0), side(1, 1)};
+      const core::padding_settings s{side(0, 0), side(0, 1), side(1, 0), side(1, 1)};
       gives_by(s);
       const bool even = s.top == s.bottom && s.left == s.right;
       return "zero_padding2d<" +
@@ -340,7 +340,7 @@ class layer_writer {
         out_.notes.push_back(of_->name + ": TensorFlow before 1.15 interpolated differently");
       else if (how == "bilinear" && is_before_2_4() && !version_.ends_with("-tf"))
         unknown("Keras " + version_ + " interpolated differently: the centres of pixels were different");
-      const up_sampling_settings s{.sampling_height = whole("size", 0), .sampling_width = whole("size", 1)};
+      const core::up_sampling_settings s{.sampling_height = whole("size", 0), .sampling_width = whole("size", 1)};
       gives_by(s);
       return layer("up_sampling2d", {text(s.sampling_height)}, uneven("sampling_size", s.sampling_height, s.sampling_width),
                    how == "bilinear" ? "bilinear_interpolation" : "");
@@ -359,21 +359,21 @@ class layer_writer {
   std::string join(std::span<const graph_node* const> inputs) {
     struct known_join {
       const char* name;
-      expected_shape (*output_shape)(std::span<const shape>);
+      core::expected_shape (*output_shape)(std::span<const shape>);
     };
-    static const std::map<std::string, known_join> known{{"Add", {"add", sum_of_branches::output_shape}},
-                                                         {"Average", {"average", mean_of_branches::output_shape}},
-                                                         {"Maximum", {"maximum", largest_of_branches::output_shape}},
-                                                         {"Multiply", {"multiply", product_of_branches::output_shape}},
-                                                         {"Subtract", {"subtract", difference_of_branches::output_shape}},
-                                                         {"Concatenate", {"concat", stack_of_branches::output_shape}}};
+    static const std::map<std::string, known_join> known{{"Add", {"add", core::sum_of_branches::output_shape}},
+                                                         {"Average", {"average", core::mean_of_branches::output_shape}},
+                                                         {"Maximum", {"maximum", core::largest_of_branches::output_shape}},
+                                                         {"Multiply", {"multiply", core::product_of_branches::output_shape}},
+                                                         {"Subtract", {"subtract", core::difference_of_branches::output_shape}},
+                                                         {"Concatenate", {"concat", core::stack_of_branches::output_shape}}};
     const auto at = known.find(of_->class_name);
     if (at == known.end()) {
       unknown("there is no such layer of several inputs");
       return "";
     }
     if (of_->class_name == "Concatenate") last_axis();
-    if (inputs.size() > std::size_t(max_inputs)) unknown(reasons::a_join_takes_at_most_8_branches.words);
+    if (inputs.size() > std::size_t(core::max_inputs)) unknown(reasons::a_join_takes_at_most_8_branches.words);
     std::vector<shape> shapes;
     std::string shown;
     for (const graph_node* input : inputs) {
@@ -387,7 +387,7 @@ class layer_writer {
         const auto image = std::ranges::find_if(shapes, [&](const shape& to) { return is_enlarged_to(s, to); });
         if (image != shapes.end()) s = *image;
       }
-    const expected_shape out = at->second.output_shape(shapes);
+    const core::expected_shape out = at->second.output_shape(shapes);
     if (out.refused)
       unknown("on " + shown + ": " + out.why->words);
     else if (!countable(out.value))

@@ -18,7 +18,7 @@ namespace strata::keras {
 /// The bytes of such a file: architecture and weights, without the state of an optimizer.
 inline std::vector<std::byte> legacy_bytes(const std::string& name, const model_view& model, const layer_list& list,
                                            const nlohmann::json& architecture, const char* version) {
-  hdf5_image file(name);
+  core::hdf5_image file(name);
   const nlohmann::json config{{"class_name", architecture["class_name"]}, {"config", architecture["config"]}};
   file.text("/", "model_config", config.dump());
   const std::string group = "/model_weights";
@@ -35,7 +35,7 @@ inline std::vector<std::byte> legacy_bytes(const std::string& name, const model_
     if (number == 0 && list.chain) continue;
     std::vector<std::string> weights;
     for (const int s : l.slots) {
-      const parameter_slot& slot = model.slots[std::size_t(s)];
+      const core::parameter_slot& slot = model.slots[std::size_t(s)];
       weights.push_back(l.name + '/' + slot.what.name);
       write_parameter(file, group + '/' + l.name + '/' + weights.back(), model, slot.what, model.bytes_of(slot));
     }

@@ -50,7 +50,7 @@ inline json object_in(std::span<const class_of_keras> table, std::string_view mo
 }
 
 /// The initializer of a parameter. A user's own initializer is left out: it only matters for a new model.
-inline json initializer_config(const parameter& p) {
+inline json initializer_config(const core::parameter& p) {
   static const class_of_keras table[] = {
       {"zeros", "Zeros"},
       {"ones", "Ones"},
@@ -69,12 +69,12 @@ inline json initializer_config(const parameter& p) {
   return p.start ? object_in(table, "keras.initializers", p.start->name, p.start->settings) : json(nullptr);
 }
 
-inline json regularizer_config(const parameter& p) {
+inline json regularizer_config(const core::parameter& p) {
   if (p.regularizer.empty()) return nullptr;
   return object_of("keras.regularizers", "L1L2", {{"l1", p.regularizer.l1}, {"l2", p.regularizer.l2}});
 }
 
-/// The layers of a model as Keras' configurations. Throws strata::error that names a layer without a counterpart in Keras.
+/// The layers of a model as Keras' configurations. Throws strata_error that names a layer without a counterpart in Keras.
 class config_writer {
   std::string file_;
   const model_view& model_;
@@ -140,7 +140,7 @@ class config_writer {
   }
 
   const char* type() const { return model_.element_size == sizeof(double) ? "float64" : "float32"; }
-  const tape_node& node(int i) const { return model_.nodes[std::size_t(i)]; }
+  const core::tape_node& node(int i) const { return model_.nodes[std::size_t(i)]; }
 
   /// Whether the last operation of a layer of several is its activation.
   bool has_activation(const layer& l) const { return l.last > l.first && is_activation(node(l.last).operation->name); }
@@ -183,7 +183,7 @@ class config_writer {
     json config = {{"name", l.name}, {"trainable", !node(l.first).frozen}, {"dtype", type()}};
     config.update(settings_of(l));
     for (const int s : l.slots) {
-      const parameter& p = model_.slots[std::size_t(s)].what;
+      const core::parameter& p = model_.slots[std::size_t(s)].what;
       if (!p.trainable && !p.frozen) continue;  // Keras has no initializers for state
       std::string name = p.name;
       if (name.ends_with("_kernel")) name.erase(name.size() - std::string_view("_kernel").size());  // depthwise_initializer
@@ -293,7 +293,7 @@ inline json compile_config(const model_view& model) {
       std::ranges::find(optimizer_classes, std::string_view(model.optimizer->name), [](const auto& o) { return o.first; });
   if (known_optimizer == std::end(optimizer_classes)) return nullptr;
   json config = {{"name", model.optimizer->name}, {"learning_rate", model.optimizer->learning_rate}};
-  for (const optimizer_setting& s : model.optimizer->settings) {
+  for (const core::optimizer_setting& s : model.optimizer->settings) {
     const std::string_view name = s.name;
     if (name == "nesterov" || name == "amsgrad" || name == "centered")
       config[s.name] = s.value != 0;
@@ -303,7 +303,7 @@ inline json compile_config(const model_view& model) {
       config[s.name] = s.value;
   }
   json known = json::array();
-  for (const named_numbers& m : model.metrics)
+  for (const core::named_numbers& m : model.metrics)
     if (std::ranges::find(metrics, std::string_view(m.name)) != std::end(metrics)) known.push_back(m.name);
   return {{"optimizer", object_of("keras.optimizers", known_optimizer->second, std::move(config))},
           {"loss", model.loss ? object_in(losses, "keras.losses", model.loss->name, model.loss->settings) : json(nullptr)},

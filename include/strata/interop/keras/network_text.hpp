@@ -249,7 +249,7 @@ class graph_writer {
 };
 
 /// The type of the network with that architecture: Sequential models, and Functional ones whose graph consists of sequences and
-/// joins. Throws strata::error for a damaged architecture.
+/// joins. Throws strata_error for a damaged architecture.
 inline network_text network_text_of(const nlohmann::json& architecture) {
   network_text out;
   STRATA_TRY { graph_writer(out, architecture.value("keras_version", "")).write(architecture); }

@@ -11,7 +11,7 @@
 namespace strata::keras {
 
 inline double setting_of(const optimizer_view& optimizer, std::string_view name) {
-  for (const optimizer_setting& s : optimizer.settings)
+  for (const core::optimizer_setting& s : optimizer.settings)
     if (s.name == name) return s.value;
   return 0;
 }

@@ -27,7 +27,7 @@ void with_numbers(const model_view& model, std::span<const std::byte> bytes, F&&
   model.element_size == sizeof(double) ? call(double{}) : call(float{});
 }
 
-inline void write_parameter(hdf5_image& file, const std::string& path, const model_view& model, const parameter& what,
+inline void write_parameter(core::hdf5_image& file, const std::string& path, const model_view& model, const core::parameter& what,
                             std::span<const std::byte> bytes, double offset = 0) {
   with_numbers(model, bytes, [&]<class T>(std::span<T> numbers) {
     if (offset != 0)
@@ -38,7 +38,7 @@ inline void write_parameter(hdf5_image& file, const std::string& path, const mod
 
 /// The bytes of such a file; with the optimizer, if the view has one.
 inline std::vector<std::byte> weights_store_bytes(const std::string& name, const model_view& model, const layer_list& list) {
-  hdf5_image file(name);
+  core::hdf5_image file(name);
   file.text("/vars", "name", list.model_name());
   for (const int number : list.order) {
     const layer& l = list[number];
@@ -47,7 +47,7 @@ inline std::vector<std::byte> weights_store_bytes(const std::string& name, const
     file.text(vars, "name", l.name);
     int index = 0;
     for (const int s : l.slots) {
-      const parameter_slot& slot = model.slots[std::size_t(s)];
+      const core::parameter_slot& slot = model.slots[std::size_t(s)];
       write_parameter(file, detail::text_of({vars, '/', index++}), model, slot.what, model.bytes_of(slot));
     }
     if (l.class_name == "Normalization") file.number<std::int32_t>(detail::text_of({vars, '/', index}), 0);  // its unused count
@@ -58,7 +58,7 @@ inline std::vector<std::byte> weights_store_bytes(const std::string& name, const
     file.number("/optimizer/vars/1", float(model.optimizer->learning_rate));
     int index = 2;
     for (const optimizer_variable& v : optimizer_variables(model, list)) {
-      const parameter_slot& slot = model.slots[std::size_t(v.slot)];
+      const core::parameter_slot& slot = model.slots[std::size_t(v.slot)];
       write_parameter(file, detail::text_of({"/optimizer/vars/", index++}), model, slot.what,
                       model.bytes_of(slot, v.optimizer_slot), v.offset);
     }
@@ -76,20 +76,20 @@ struct loaded_state {
 };
 
 /// Describes how an array of the file differs from the parameter; empty if it does not.
-inline std::string misfit_of(const hdf5_file::array& have, const model_view& model, const parameter& want,
+inline std::string misfit_of(const hdf5_file::array& have, const model_view& model, const core::parameter& want,
                              convert_precision convert) {
   if (!have.is_float || have.size > sizeof(double)) return "the file has something other than real numbers";
   if (have.size != sizeof(float) && have.size != sizeof(double) && have.extents == detail::extents_of(want)) {
     if (convert == convert_precision::yes) return {};
     return detail::text_of({"the file has numbers of ", have.size, " bytes (convert_precision::yes would convert)"});
   }
-  return detail::misfit(have.extents, have.size == sizeof(double) ? dtype::F64 : dtype::F32, want, detail::type_of(model),
-                        convert);
+  return detail::misfit(have.extents, have.size == sizeof(double) ? core::dtype::F64 : core::dtype::F32, want,
+                        detail::type_of(model), convert);
 }
 
 /// Reads an array that has been checked.
 inline std::vector<std::byte> read_numbers(const hdf5_file& file, const std::string& path, const model_view& model,
-                                           const parameter& what, double offset = 0) {
+                                           const core::parameter& what, double offset = 0) {
   const auto read = [&]<class T>(T) {
     std::vector<T> numbers(std::size_t(what.extents.size()));
     file.read(path, std::span<T>(numbers));
@@ -125,7 +125,7 @@ inline void read_optimizer(const hdf5_file& file, const model_view& model, const
     if (!model.optimizer->has_schedule && float(saved_rate) != float(rate)) rate = saved_rate;
   }
   for (std::size_t i = 0; i < variables.size(); ++i) {
-    const parameter& what = model.slots[std::size_t(variables[i].slot)].what;
+    const core::parameter& what = model.slots[std::size_t(variables[i].slot)].what;
     const std::string path = at(i + 1 + has_rate);
     const auto found = file.find_array(path);
     if (!found) file.fail(path, "missing");
@@ -159,7 +159,7 @@ struct groups_of_layers {
   }
 };
 
-/// Reads such a file. Throws strata::error that lists the parameters that differ.
+/// Reads such a file. Throws strata_error that lists the parameters that differ.
 inline loaded_state read_weights_store(const hdf5_file& file, const model_view& model, const layer_list& list,
                                        convert_precision convert) {
   detail::misfits differences;

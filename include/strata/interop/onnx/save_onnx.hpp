@@ -44,15 +44,15 @@ class network_writer {
       : model_(model), values_(model.nodes.size()), names_(detail::layer_names(model.nodes)) {
     detail::refuse_several_ends(model, "ONNX");
     for (; at_ < int(model.nodes.size()); ++at_) values_[std::size_t(at_)] = node().is_input() ? input() : operation();
-    const tape_node& last = model.nodes.back();
+    const core::tape_node& last = model.nodes.back();
     graph_.add("Identity", "output", {values_.back()});
     graph_.output("output", batch_of(last.out));
   }
   std::string file() const { return graph_.file("strata", operator_set); }
 
  private:
-  const tape_node& node() const { return model_.nodes[std::size_t(at_)]; }
-  const tape_node& node_of_input(int k = 0) const { return model_.nodes[std::size_t(node().input[k])]; }
+  const core::tape_node& node() const { return model_.nodes[std::size_t(at_)]; }
+  const core::tape_node& node_of_input(int k = 0) const { return model_.nodes[std::size_t(node().input[k])]; }
   shape in() const { return node_of_input().out; }
   std::string x(int k = 0) const { return values_[std::size_t(node().input[k])]; }
   const std::string& name() const { return names_[std::size_t(node().layer_number)]; }
@@ -70,7 +70,7 @@ class network_writer {
 
   /// The elements of a parameter of this node, as float; empty if it has none of that name.
   std::vector<float> values_of(std::string_view parameter) const {
-    for (const parameter_slot& s : model_.slots) {
+    for (const core::parameter_slot& s : model_.slots) {
       if (s.node != at_ || parameter != s.what.name) continue;
       std::vector<float> out(std::size_t(s.what.extents.size()));
       const std::byte* from = model_.bytes_of(s).data();
@@ -180,18 +180,18 @@ class network_writer {
         for (std::size_t c = 0; c < columns; ++c) to[(c * rows + r) * taps + t] = from[(t * rows + r) * columns + c];
     return constant(parameter_name, {extents[3], extents[2], extents[0], extents[1]}, to);
   }
-  static std::vector<std::int64_t> pads(const window_axis& vertical, const window_axis& horizontal) {
-    const auto after = [](const window_axis& a) {
+  static std::vector<std::int64_t> pads(const core::window_axis& vertical, const core::window_axis& horizontal) {
+    const auto after = [](const core::window_axis& a) {
       return std::max(0, (a.out() - 1) * a.stride + a.reach() - a.in - a.padding());
     };
     return {vertical.padding(), horizontal.padding(), after(vertical), after(horizontal)};
   }
   std::string depthwise_convolution() {
-    const depthwise_settings s{whole(0), whole(1), whole(2), whole(3), whole(4), whole(5), whole(6), whole(7) != 0};
+    const core::depthwise_settings s{whole(0), whole(1), whole(2), whole(3), whole(4), whole(5), whole(6), whole(7) != 0};
     return convolution(s.on(in()), "depthwise_kernel");
   }
-  std::string convolution(const conv_settings& s, const char* kernel_name) {
-    const window_axis vertical{in()[0], s.kernel_height, s.stride_height, s.dilation_height, s.same},
+  std::string convolution(const core::conv_settings& s, const char* kernel_name) {
+    const core::window_axis vertical{in()[0], s.kernel_height, s.stride_height, s.dilation_height, s.same},
         horizontal{in()[1], s.kernel_width, s.stride_width, s.dilation_width, s.same};
     std::vector<std::string> all{channels_first(x()),
                                  kernel(kernel_name, {s.kernel_height, s.kernel_width, in()[2] / s.groups, s.filters})};
@@ -204,12 +204,12 @@ class network_writer {
                               {"pads", pads(vertical, horizontal)}}));
   }
   std::string transposed_convolution() {
-    const transposed_conv_settings s{whole(0), whole(1), whole(2), whole(3), whole(4), whole(5), whole(6), whole(7) != 0};
+    const core::transposed_conv_settings s{whole(0), whole(1), whole(2), whole(3), whole(4), whole(5), whole(6), whole(7) != 0};
     const shape out = s.output(in());
     // The windows are those of the convolution from the output to the input; the operator removes their padding.
-    const window_axis vertical{out[0], s.kernel_height, s.stride_height, s.dilation_height, s.same},
+    const core::window_axis vertical{out[0], s.kernel_height, s.stride_height, s.dilation_height, s.same},
         horizontal{out[1], s.kernel_width, s.stride_width, s.dilation_width, s.same};
-    const auto full = [](int inputs, const window_axis& a) { return (inputs - 1) * a.stride + a.reach(); };
+    const auto full = [](int inputs, const core::window_axis& a) { return (inputs - 1) * a.stride + a.reach(); };
     const std::int64_t below = full(in()[0], vertical) - vertical.padding() - out[0],
                        right = full(in()[1], horizontal) - horizontal.padding() - out[1];
     const auto cut = [](std::int64_t n) { return std::max<std::int64_t>(0, n); };
@@ -231,8 +231,8 @@ class network_writer {
     return add("Slice", {x(), one_number("/begin", whole(0)), one_number("/end", whole(0) + whole(1)), one_number("/axis", -1)});
   }
   std::string pooling(const char* type, std::vector<attribute> attributes) {
-    const pool_settings s{whole(0), whole(1), whole(2), whole(3), whole(4) != 0};
-    const window_axis vertical = s.vertical(in()), horizontal = s.horizontal(in());
+    const core::pool_settings s{whole(0), whole(1), whole(2), whole(3), whole(4) != 0};
+    const core::window_axis vertical = s.vertical(in()), horizontal = s.horizontal(in());
     attributes.push_back({"kernel_shape", std::vector<std::int64_t>{s.window_height, s.window_width}});
     attributes.push_back({"strides", std::vector<std::int64_t>{vertical.stride, horizontal.stride}});
     attributes.push_back({"pads", pads(vertical, horizontal)});
@@ -295,7 +295,7 @@ class network_writer {
   }
 };
 
-/// Throws strata::error for an operation that has no counterpart, and for weights that do not fit into an ONNX file.
+/// Throws strata_error for an operation that has no counterpart, and for weights that do not fit into an ONNX file.
 inline void save(const std::filesystem::path& path, const model_view& model) {
   // A message of protobuf has less than 2 GiB.
   if (model.parameters.size() / model.element_size * sizeof(float) > 2'000'000'000)
@@ -310,7 +310,7 @@ inline void save(const std::filesystem::path& path, const model_view& model) {
 
 /// The network of a trainer for inference: input (N, shape of the input...), output (N, shape of the output...), in float; N is
 /// any number of samples. Layers that only train are left out. The file is complete or absent.
-/// Throws strata::error for a layer of your own, which ONNX lacks; then nothing is written.
+/// Throws strata_error for a layer of your own, which ONNX lacks; then nothing is written.
 /// https://onnx.ai/onnx/operators
 template <class Model>
   requires requires(const Model& model) { model.parameters(); }

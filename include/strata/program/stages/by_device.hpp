@@ -5,9 +5,9 @@
 #include <strata/program/stages/split_backend.hpp>
 #include <strata/program/stages/timetable.hpp>
 
-namespace strata {
+namespace strata::core {
 
-/// Each device of `on` is a stage; micro-batches come one at a time.
+/// Each device of `on_device` is a stage; micro-batches come one at a time.
 template <int Devices>
 struct by_device {
   static constexpr const auto& table = one_at_a_time<Devices>;
@@ -26,4 +26,4 @@ struct by_device {
   }();
 };
 
-}  // namespace strata
+}  // namespace strata::core

@@ -7,8 +7,8 @@
 namespace strata {
 
 namespace detail {
-/// The layers of a program in a row: first nodes and costs. What stands in a sequential, a branch, `frozen` or `on` counts by
-/// itself; a join and its branches are one layer.
+/// The layers of a program in a row: first nodes and costs. What stands in a sequential, a branch, `frozen` or `on_device` counts
+/// by itself; a join and its branches are one layer.
 template <int Max>
 struct layer_row {
   int count = 0;
@@ -30,8 +30,8 @@ template <class... Items>
 struct lengths_in_row<branch<Items...>> : lengths_of_items<Items...> {};
 template <class... Items>
 struct lengths_in_row<frozen<Items...>> : lengths_of_items<Items...> {};
-template <class Device, class... Items>
-struct lengths_in_row<on<Device, Items...>> : lengths_of_items<Items...> {};
+template <int Index, class... Items>
+struct lengths_in_row<on_device<Index, Items...>> : lengths_of_items<Items...> {};
 template <class... Items>
 struct lengths_in_row<sequential<Items...>> : lengths_of_items<Items...> {};
 template <int... Extents, class... Items>

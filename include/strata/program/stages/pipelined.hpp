@@ -9,11 +9,13 @@
 
 namespace strata {
 
+namespace core {
 // The words of the diagnostics about pipelines. None is ever defined.
 template <class Cut, class Network, class Why>
 struct wrong_cut;
 template <int Count>
 struct which_has_layers;
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason each_stage_needs_a_layer_that_computes{"each stage of a pipeline needs a layer that computes"};
@@ -50,6 +52,7 @@ concept possible_parts_of_pipeline = parts_of_pipeline<Cut, MicroBatches, Schedu
                                      MicroBatches::count >= 1 && Schedule::stages_of_a_place >= 1;
 }  // namespace detail
 
+namespace core {
 /// A pipeline with wrong parts, which only has the diagnostic.
 template <class Cut, class MicroBatches, class Schedule>
 struct pipelined {
@@ -132,5 +135,6 @@ struct pipelined<Cut, MicroBatches, Schedule> {
     return true;
   }
 };
+}  // namespace core
 
 }  // namespace strata

@@ -27,6 +27,7 @@ struct stage_info {
 std::string stages_text(int element_size, const stage_info& info);
 }  // namespace detail
 
+namespace core {
 /// A line for each stage with its groups as print_plan numbers them, one for each transfer, and for a pipeline its timetable.
 /// There F3 is micro-batch 3 forward, B3 backward, which is drawn twice as long; of several stages of a place, the first is "a".
 /// groups: of a mesh, each with all places.
@@ -55,12 +56,13 @@ std::string stages_text(int groups = 1) {
                                .bubble = table.bubble()};  // named: nvcc 13.0 loses the type of a braced argument here
   return detail::stages_text(int(sizeof(typename Program::value_type)), all);
 }
+}  // namespace core
 
 namespace detail {
 /// What print_plan calls.
 template <class Program, class Backend>
 struct please_include_strata_program_stages_print_stages {
-  static std::string text(int groups) { return strata::stages_text<Program, Backend>(groups); }
+  static std::string text(int groups) { return strata::core::stages_text<Program, Backend>(groups); }
 };
 }  // namespace detail
 

@@ -10,6 +10,7 @@
 
 namespace strata {
 
+namespace core {
 /// A backend whose programs are split into stages. The kernels are those of Base. A Split has
 ///   `table`                  the timetable
 ///   `stage_of_node<Items>`   for each node of the tape its stage
@@ -32,6 +33,7 @@ struct split_among : split_backend<Base, Split> {
 // The words of the diagnostic. It is never defined.
 template <class Layer, class Why>
 struct cannot_be_split;
+}  // namespace core
 
 namespace reasons {
 inline constexpr reason batch_norm_needs_the_whole_batch_at_once_use_layer_norm_or_freeze_it{

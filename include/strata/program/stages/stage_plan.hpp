@@ -8,6 +8,7 @@
 
 namespace strata {
 
+namespace core {
 /// A place in the memory of a stage for one micro-batch, in elements per sample. Other stages write to what is `received`.
 struct stage_location {
   int offset = -1;
@@ -29,6 +30,7 @@ struct stage_transfer {
 /// Backward of a group in two calls, where the stage of another reader of its input adds to the same gradient: what the other
 /// stage waits for comes first, what this one waits for last.
 enum class backward_order { whole, weights_first, input_first };
+}  // namespace core
 
 namespace detail {
 /// Readings of outputs by groups: of the batch itself, none.
@@ -264,6 +266,7 @@ constexpr bool ends(const stage_plan<N, Readings, Stages>& s, const Steps& steps
 }
 }  // namespace detail
 
+namespace core {
 /// The stages of a program on a backend with `split`.
 template <class Program, class Backend, purpose Why = purpose::training>
 inline constexpr auto stage_plan_of =
@@ -278,5 +281,6 @@ template <class Program, class Backend>
 inline constexpr auto arenas_of_places = detail::make_place_arenas<std::remove_cvref_t<decltype(Backend::split::table)>>(
     plan_of<Program, Backend>, layout_of<typename Program::items>,
     Backend::split::template stage_of_node<typename Program::items>);
+}  // namespace core
 
 }  // namespace strata

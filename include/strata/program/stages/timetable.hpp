@@ -8,6 +8,7 @@
 
 namespace strata {
 
+namespace core {
 /// A place computes forward, or backward, of one stage for one micro-batch.
 struct turn {
   int stage = 0, micro_batch = 0;
@@ -108,6 +109,7 @@ template <class Schedule, class With, class Why>
 struct wrong_schedule;
 template <int Count>
 struct with_stages;
+}  // namespace core
 
 /// How many micro-batches a batch is cut into, for a pipeline: places compute different ones at the same time.
 template <int Count>
@@ -123,7 +125,7 @@ struct gpipe {
 
   template <int Stages, int MicroBatches>
   static constexpr auto table() {
-    timetable<Stages, Stages, MicroBatches> all;
+    core::timetable<Stages, Stages, MicroBatches> all;
     for (int p = 0; p < Stages; ++p)
       for (int m = 0; m < MicroBatches; ++m) {
         all.turns[std::size_t(p)][std::size_t(m)] = {p, m, false};
@@ -142,11 +144,11 @@ struct one_forward_one_backward {
 
   template <int Stages, int MicroBatches>
   static constexpr auto table() {
-    timetable<Stages, Stages, MicroBatches> all;
+    core::timetable<Stages, Stages, MicroBatches> all;
     for (int p = 0; p < Stages; ++p) {
       const int ahead = std::min(MicroBatches, Stages - p);
       int forward = 0, backward = 0;
-      for (turn& t : all.turns[std::size_t(p)]) {
+      for (core::turn& t : all.turns[std::size_t(p)]) {
         const bool goes_back = forward == MicroBatches || forward - backward == ahead;
         t = {p, goes_back ? backward++ : forward++, goes_back};
       }
@@ -166,16 +168,16 @@ struct interleaved {
   template <int Stages, int MicroBatches>
   static constexpr auto table() {
     constexpr int places = Stages / StagesOfAPlace, whole = places * StagesOfAPlace, turns = MicroBatches * StagesOfAPlace;
-    timetable<places, Stages, MicroBatches> all;
+    core::timetable<places, Stages, MicroBatches> all;
     // Turn k of one direction: groups of `places` micro-batches go through all stages of the place.
     const auto turn_of = [&](int p, int k, bool backward) {
       const int step = k % whole / places, chunk = backward ? StagesOfAPlace - 1 - step : step;
-      return turn{chunk * places + p, k / whole * places + k % places, backward};
+      return core::turn{chunk * places + p, k / whole * places + k % places, backward};
     };
     for (int p = 0; p < places; ++p) {
       const int ahead = std::min(turns, (places - p - 1) * 2 + (StagesOfAPlace - 1) * places + 1);
       int forward = 0, backward = 0;
-      for (turn& t : all.turns[std::size_t(p)]) {
+      for (core::turn& t : all.turns[std::size_t(p)]) {
         const bool goes_back = forward == turns || forward - backward == ahead;
         t = turn_of(p, goes_back ? backward++ : forward++, goes_back);
       }

@@ -17,9 +17,11 @@
 
 namespace strata {
 
+namespace core {
 // The parts of the diagnostic about an operation that has no emission. Never defined.
 template <class Where, class Who, class What>
 struct missing_emission;
+}  // namespace core
 
 namespace stablehlo {
 

@@ -8,7 +8,8 @@ namespace strata::stablehlo::detail {
 
 /// The module that computes `steps` steps, one after the other. `one`: of a training step, whose text is the function @one_step
 /// alone. Each of its arguments and results has one more extent, the steps, except for parameters and slots, which a step gets
-/// from the step before: such a result has an argument that is donated to it. attributes: of the module. Throws strata::error.
+/// from the step before: such a result has an argument that is donated to it. attributes: of the module. Throws
+/// strata_error.
 module_text in_a_loop(const module_text& one, int steps, const std::string& attributes);
 
 }  // namespace strata::stablehlo::detail

@@ -169,7 +169,7 @@ std::vector<traced> select_paths(traced_path& path, void* context, std::vector<t
 inline constexpr int max_paths = 4096;
 
 /// The results of a formula, a std::vector<traced>. It is run once for each way through its conditions, and the results are
-/// joined by `select`. Throws strata::error for more than max_paths.
+/// joined by `select`. Throws strata_error for more than max_paths.
 template <class Formula>
 std::vector<traced> select_paths(tensor like, Formula&& formula) {
   detail::traced_path path;

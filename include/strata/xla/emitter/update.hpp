@@ -9,9 +9,11 @@
 
 namespace strata {
 
+namespace core {
 // The diagnostic about a rule that only accepts built-in number types. Never defined.
 template <class Rule>
 struct rule_cannot_be_traced;
+}  // namespace core
 
 namespace stablehlo {
 
@@ -182,7 +184,8 @@ tensor_type slot_type(const Optimizer& optimizer, int k, const tensor_type& para
 inline constexpr long last_compared_step = 1 << 20;
 
 /// Updates parameters and slots. scalars: (n) as step_scalars_of, or none for n = 0. The rules of the steps 0, 1, 3, 7, 15, ...
-/// must differ in these scalars only; throws strata::error otherwise. A rule that differs between those steps alone is not found.
+/// must differ in these scalars only; throws strata_error otherwise. A rule that differs between those steps alone is not
+/// found.
 template <class Optimizer>
 void update(const Optimizer& optimizer, tensor scalars, std::span<updated_parameter> parameters) {
   std::vector<tensor> each;

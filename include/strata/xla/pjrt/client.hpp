@@ -178,7 +178,8 @@ class client : public std::enable_shared_from_this<client> {
   }
 
   /// Compiles the text of a module for as many replicas as it has, on the first devices, with the options of the platform if the
-  /// plugin knows them. Throws plugin_error with the failing line of the module, and strata::error if there are too few devices.
+  /// plugin knows them. Throws plugin_error with the failing line of the module, and strata_error if there are too few
+  /// devices.
   executable compile(const stablehlo::module_text& module) const {
     if (!plugin_.has(abi::functions::client_compile)) throw_error({"the plugin ", plugin_.path().string(), " cannot compile"});
     const std::span<const compiler_option> others = options_of_platform(platform_);
@@ -188,7 +189,7 @@ class client : public std::enable_shared_from_this<client> {
       const plugin_error failure = plugin_.error_of("compile", e, module.text);
       const std::string_view said = failure.what();
       if (std::ranges::none_of(others, [&](const compiler_option& o) { return said.find(o.name) != said.npos; }))
-        throw_exception(failure);
+        core::throw_exception(failure);
       e = compile(module, {}, compiled);
     }
     if (e) plugin_.fail("compile", e, module.text);

@@ -35,7 +35,7 @@ class executable_cache {
   explicit executable_cache(std::filesystem::path folder = {}) : folder_(std::move(folder)) {}
 
   /// The module, from the folder or compiled; it is not kept if the plugin cannot serialize it. Throws what compiling throws, and
-  /// strata::error if the folder cannot be written.
+  /// strata_error if the folder cannot be written.
   executable compile(const client& c, const stablehlo::module_text& module) const {
     if (folder_.empty()) return c.compile(module);
     const std::string name = key(c, module);
@@ -43,7 +43,7 @@ class executable_cache {
     STRATA_TRY {
       if (const std::optional<std::string> bytes = read(file, name)) return c.load(*bytes, module);
     }
-    STRATA_CATCH(const error& failure) {}  // unreadable, or of a version that the plugin no longer takes
+    STRATA_CATCH(const strata_error& failure) {}  // unreadable, or of a version that the plugin no longer takes
     std::error_code failure;
     std::filesystem::create_directories(folder_, failure);
     if (failure) io::fail_on_file("create the folder", folder_, failure.value());
@@ -84,7 +84,7 @@ class executable_cache {
     const std::size_t begin = flags.find_first_not_of(" \t\r\n");
     if (begin == flags.npos || flags[begin] == '-') return {};
     STRATA_TRY { return io::content_of(flags.substr(begin, flags.find_last_not_of(" \t\r\n") + 1 - begin)); }
-    STRATA_CATCH(const error& e) { return {}; }
+    STRATA_CATCH(const strata_error& e) { return {}; }
   }
 
  private:

@@ -70,7 +70,7 @@ inline std::vector<std::filesystem::path> folders_of_packages() {
 
 /// The file of a plugin. `wanted` is a path, or the name of a platform whose plugin pip has installed: "cpu", "tpu" or "cuda".
 /// Empty: the value of the environment variable STRATA_XLA_PLUGIN, in the same form, or "cpu" if it is not set. For "tpu",
-/// TPU_LIBRARY_PATH goes first, as in JAX. Throws strata::error with the folders searched and the package to install.
+/// TPU_LIBRARY_PATH goes first, as in JAX. Throws strata_error with the folders searched and the package to install.
 inline std::filesystem::path find_plugin(std::string wanted = "") {
   namespace fs = std::filesystem;
   std::error_code ignored;

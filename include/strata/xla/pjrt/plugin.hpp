@@ -24,8 +24,8 @@ class plugin {
   std::string name_;
 
  public:
-  /// Loads a plugin, once in a process. Throws strata::error with the path for a file that is no plugin, for a version of the
-  /// interface that strata does not support, and for a function whose arguments have another size than expected.
+  /// Loads a plugin, once in a process. Throws strata_error with the path for a file that is no plugin, for a version of
+  /// the interface that strata does not support, and for a function whose arguments have another size than expected.
   static const plugin& load(const std::filesystem::path& path) {
     static std::mutex mutex;
     // Never destroyed: a trainer that is a global variable may end after what is static here.
@@ -50,7 +50,7 @@ class plugin {
            api_->functions[f.slot];
   }
 
-  /// Calls a function. Throws plugin_error, which begins with `action`, or strata::error if the plugin does not have it.
+  /// Calls a function. Throws plugin_error, which begins with `action`, or strata_error if the plugin does not have it.
   template <class Arguments>
   void call(std::string_view action, const abi::function<Arguments>& f, abi::padded<Arguments>& arguments) const {
     if (!has(f)) throw_error({action, ": the plugin ", path_.string(), " has no function ", f.name});
@@ -73,7 +73,7 @@ class plugin {
       if (abi::error* const e = raw(f, arguments)) destroy(e);
   }
   [[noreturn]] void fail(std::string_view action, abi::error* e, std::string_view text_of_module = "") const {
-    throw_exception(error_of(action, e, text_of_module));
+    core::throw_exception(error_of(action, e, text_of_module));
   }
   /// Converts e to a plugin_error, and destroys e.
   plugin_error error_of(std::string_view action, abi::error* e, std::string_view text_of_module = "") const {

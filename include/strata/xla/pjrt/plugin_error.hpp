@@ -39,12 +39,13 @@ constexpr const char* name_of(status s) {
 }
 
 /// An error of a plugin: "compile: the plugin NAME says (invalid argument, code 3): ...".
-struct plugin_error : error {
+struct plugin_error : strata_error {
   status code;
   std::string message;  // the plugin's own words
 
   plugin_error(std::string_view action, std::string_view plugin, status its_code, std::string words, std::string_view more = "")
-      : error({action, ": the plugin ", plugin, " reports (", name_of(its_code), ", code ", int(its_code), "): ", words, more}),
+      : strata_error(
+            {action, ": the plugin ", plugin, " reports (", name_of(its_code), ", code ", int(its_code), "): ", words, more}),
         code(its_code),
         message(std::move(words)) {}
 };

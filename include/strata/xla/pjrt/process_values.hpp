@@ -14,7 +14,7 @@
 
 namespace strata::pjrt {
 
-/// Values by key, shared by all processes of a training. Both members throw strata::error if that fails.
+/// Values by key, shared by all processes of a training. Both members throw strata_error if that fails.
 class value_store {
  public:
   virtual ~value_store() = default;

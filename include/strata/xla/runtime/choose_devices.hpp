@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// The devices on which an executor runs, and where it keeps compiled modules; empty: nowhere.
 struct module_devices {
@@ -27,8 +27,8 @@ struct module_devices {
 };
 
 /// The first `replicas` devices of the plugin in that file; 0: all of them. A CPU plugin gets as many devices as requested,
-/// unless the options have cpu_device_count. Throws strata::error if there are too few, or if more than max_leaves are requested,
-/// which is checked before the plugin is called.
+/// unless the options have cpu_device_count. Throws strata_error if there are too few, or if more than max_leaves are
+/// requested, which is checked before the plugin is called.
 inline module_devices choose_devices(const std::filesystem::path& plugin, std::vector<pjrt::option> options, int replicas,
                                      std::filesystem::path cache) {
   if (replicas < 0) throw_error({"replicas is ", replicas, ": it must be at least 1, or 0 for all devices"});
@@ -56,8 +56,8 @@ inline module_devices choose_devices(const std::filesystem::path& plugin, std::v
   return {std::move(client), replicas, std::move(cache), traits};
 }
 
-/// All devices of all processes, which find each other through these values. Throws strata::error if the plugin has only those of
-/// this process.
+/// All devices of all processes, which find each other through these values. Throws strata_error if the plugin has only
+/// those of this process.
 inline module_devices devices_of_processes(const std::filesystem::path& plugin, const std::vector<pjrt::option>& options,
                                            int processes, std::shared_ptr<pjrt::value_store> values,
                                            std::filesystem::path cache) {
@@ -72,4 +72,4 @@ inline module_devices devices_of_processes(const std::filesystem::path& plugin, 
   return {std::move(client), all, std::move(cache), traits};
 }
 
-}  // namespace strata
+}  // namespace strata::core

@@ -21,6 +21,7 @@
 
 namespace strata {
 
+namespace core {
 /// The source of a program's modules: the emitter or, in tests, the test itself.
 ///   `training(optimizer, options)`, `evaluation(options)`, `prediction(options)`   return a stablehlo::module_text
 ///   `step_scalars(optimizer, step, rate)`   a std::vector<T>: the argument step_scalars of a step
@@ -31,6 +32,7 @@ concept module_source = requires(const typename Program::optimizer& optimizer, c
   { M::prediction(options) } -> std::same_as<stablehlo::module_text>;
   { M::step_scalars(optimizer, 0L, 0.1) } -> std::same_as<std::vector<typename Program::value_type>>;
 };
+}  // namespace core
 
 namespace detail {
 

@@ -32,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-namespace strata {
+namespace strata::core {
 
 /// Parameters and the optimizer's state are on the devices, a copy on each; the host gets copies when they are read. A batch is
 /// cut into as many parts of equal size as there are replicas; if it is shorter than the prepared batches, the last rows are
@@ -153,7 +153,7 @@ class module_executor : public executor_defaults,
   void prepare(int batch, purpose why) { modules_.prepare(batch, why); }
 
   /// A training step with the global batch. It, or what reads its result or the state, throws pjrt::plugin_error,
-  /// communication_error if another process is lost, and strata::error where weights or steps were lost before.
+  /// communication_error if another process is lost, and strata_error where weights or steps were lost before.
   step_result<Program> train_step(const samples<T>& batch) {
     running_module& step_module = module_for(kind::training, batch);
     if (calls_.staged_for() != &step_module) launch();
@@ -306,4 +306,4 @@ class module_executor : public executor_defaults,
   }
 };
 
-}  // namespace strata
+}  // namespace strata::core

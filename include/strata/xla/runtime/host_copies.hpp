@@ -17,7 +17,7 @@ namespace strata::detail {
 
 /// A copy is read from the devices when it is needed after they have changed the original, and sent to them before the next call
 /// after the caller has written to it. slot_types: those of compiled_modules. Functions that read or send wait for training calls
-/// first, and throw strata::error if the state is lost.
+/// first, and throw strata_error if the state is lost.
 template <class Program, class Connections>
 class host_copies {
   using T = typename Program::value_type;

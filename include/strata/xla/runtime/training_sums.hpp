@@ -28,7 +28,7 @@ class training_sums {
   }
   /// Drops what has not been read, of calls that failed.
   void clear() { unread_.clear(); }
-  /// Those of a step. await() returns when all calls have ended. Throws plugin_error, and strata::error for a lost step.
+  /// Those of a step. await() returns when all calls have ended. Throws plugin_error, and strata_error for a lost step.
   template <class Await>
   metric_sums<Program> of_step(long number, Await&& await) {
     const sums_of_step& step = read_[std::size_t(number) % most_];

@@ -184,7 +184,7 @@ class nccl_communicator {
   std::shared_ptr<detail::nccl_files> files_;
 
  public:
-  /// Throws strata::error if there is no such device, communication_error if the rank is taken or not one of `ranks`.
+  /// Throws strata_error if there is no such device, communication_error if the rank is taken or not one of `ranks`.
   nccl_communicator(int device, const nccl_id& group, int rank, int ranks) {
     detail::machine_state::the().need_device(device);
     files_ = std::make_shared<detail::nccl_files>(device, group, rank, ranks);

@@ -9,7 +9,8 @@
 
 namespace strata::machine {
 
-/// Returns the number of free bytes of a device. They may lie in several ranges. Throws strata::error if there is no such device.
+/// Returns the number of free bytes of a device. They may lie in several ranges. Throws strata_error if there is no such
+/// device.
 inline std::size_t free_memory(int device) {
   auto& all = detail::machine_state::the();
   const auto locked = all.lock();
@@ -17,7 +18,8 @@ inline std::size_t free_memory(int device) {
 }
 
 /// Returns the address of `bytes` zeroed bytes of a device. Throws out_of_device_memory if no free range is large enough,
-/// device_lost if the device is lost, and strata::error if there is no such device, or if the calling thread captures a queue.
+/// device_lost if the device is lost, and strata_error if there is no such device, or if the calling thread captures a
+/// queue.
 inline void* allocate(int device, std::size_t bytes) {
   auto& all = detail::machine_state::the();
   const auto locked = all.lock();

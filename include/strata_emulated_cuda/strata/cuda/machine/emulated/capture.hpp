@@ -13,7 +13,7 @@ namespace strata::machine {
 /// Calls f() and returns the work that f() enqueues on `q` as a graph, without doing it. Work on other queues, of any device,
 /// is part of the graph if these queues wait for `q` (see order); `q` must wait for them before f() returns. f() must not
 /// allocate or release memory, pinned memory included, and the host must not wait or ask whether a queue is done in it.
-/// Addresses and all other arguments of kernels are the same in each launch. Throws strata::error if one of these rules is
+/// Addresses and all other arguments of kernels are the same in each launch. Throws strata_error if one of these rules is
 /// broken, even if f() catches the error, if this thread captures already or if another one captures `q`, device_lost if the
 /// device is lost, and what f() throws. The capture ends in any case.
 template <class F>

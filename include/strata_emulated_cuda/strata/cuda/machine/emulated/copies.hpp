@@ -18,7 +18,8 @@ inline void copy_pinned_to_device(const queue& q, void* to, const std::byte* fro
   detail::enqueue(q, [=] { std::memcpy(to, from, bytes); });
 }
 /// Enqueues a copy of `bytes` bytes from the host to the device of the queue. The bytes are read before this function returns,
-/// so the caller may change them at once. Throws device_lost if the device is lost, and strata::error if the queue is captured.
+/// so the caller may change them at once. Throws device_lost if the device is lost, and strata_error if the queue is
+/// captured.
 inline void copy_to_device(const queue& q, void* to, const void* from, std::size_t bytes) {
   detail::refuse_in_graph(q.state(), "a copy of memory that is not pinned");
   detail::count(q, &work_counts::copies_to_device, "a copy to the device");
@@ -28,7 +29,7 @@ inline void copy_to_device(const queue& q, void* to, const void* from, std::size
                   [to, values = std::vector<std::byte>(first, first + bytes)] { std::memcpy(to, values.data(), values.size()); });
 }
 /// Enqueues a copy of `bytes` bytes from the device of the queue to the host. They are there when the host has waited for the
-/// copy. Throws device_lost if the device is lost, and strata::error if the queue is captured.
+/// copy. Throws device_lost if the device is lost, and strata_error if the queue is captured.
 inline void copy_to_host(const queue& q, void* to, const void* from, std::size_t bytes) {
   detail::refuse_in_graph(q.state(), "a copy to memory that is not pinned");
   detail::count(q, &work_counts::copies_to_host, "a copy to the host");

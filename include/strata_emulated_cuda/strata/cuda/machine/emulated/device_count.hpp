@@ -4,7 +4,7 @@
 
 namespace strata::machine {
 
-/// Returns the number of devices. Throws strata::error if an environment variable of the emulation is not a number that it
+/// Returns the number of devices. Throws strata_error if an environment variable of the emulation is not a number that it
 /// allows.
 inline int device_count() { return detail::machine_state::the().devices(); }
 /// Returns how many multiprocessors a device has: few, so that blocks of kernels that go by this number have several pieces of

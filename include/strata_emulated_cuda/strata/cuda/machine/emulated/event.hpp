@@ -33,15 +33,15 @@ class event {
     place_ = std::move(now);
   }
   /// Makes work that is enqueued on `later` from now on begin after this place. If the place is part of a capture, `later`
-  /// becomes part of it, too. Does nothing if record was never called. Throws strata::error if that capture has ended, or if
-  /// `later` is captured and the place is not part of the same capture.
+  /// becomes part of it, too. Does nothing if record was never called. Throws strata_error if that capture has ended, or
+  /// if `later` is captured and the place is not part of the same capture.
   void hold(const queue& later) const {
     if (place_ && place_->graph) return detail::machine_state::the().join(later.state(), place_->graph, place_->number);
     if (place_) detail::machine_state::the().enqueue(later.state(), {[done = place_->done] { return *done; }, {}});
   }
-  /// Waits until the work before this place is done. Throws device_lost if the device is lost, strata::error if the place or
-  /// its queue is captured, if the calling thread captures another one or if each queue waits for another one, and what the work
-  /// throws.
+  /// Waits until the work before this place is done. Throws device_lost if the device is lost, strata_error if the place
+  /// or its queue is captured, if the calling thread captures another one or if each queue waits for another one, and what the
+  /// work throws.
   void wait() const {
     if (!place_) return;
     if (place_->graph) {

@@ -9,8 +9,8 @@
 
 namespace strata::machine::detail {
 
-/// Returns the whole number in the environment variable `name`, or `otherwise` if the variable is not set. Throws strata::error
-/// if its text is not a whole number or is not within [least, most].
+/// Returns the whole number in the environment variable `name`, or `otherwise` if the variable is not set. Throws
+/// strata_error if its text is not a whole number or is not within [least, most].
 inline long from_environment(const char* name, long otherwise, long least, long most) {
   const char* const text = std::getenv(name);
   if (!text) return otherwise;

@@ -26,8 +26,8 @@ class graph {
   /// Whether it is not empty.
   explicit operator bool() const { return work_ != nullptr; }
   /// Enqueues its work on `q`. Work that was recorded on other queues is not put on these: each branch gets a new queue, and
-  /// later work on `q` begins when all branches are done. Throws device_lost if the device of `q` is lost, and strata::error if
-  /// `q` is captured or if a device of the graph does not exist any more.
+  /// later work on `q` begins when all branches are done. Throws device_lost if the device of `q` is lost, and
+  /// strata_error if `q` is captured or if a device of the graph does not exist any more.
   void launch(const queue& q) const {
     detail::refuse_in_graph(q.state(), "a launch of another graph");
     auto& all = detail::machine_state::the();

@@ -18,7 +18,7 @@ namespace strata::machine {
 namespace detail {
 /// Runs all threads of one block, in rounds: in each round every thread runs up to its next barrier or to its end. Threads run
 /// in ascending order in one round and in descending order in the next, so that code which lacks a barrier gives wrong results.
-/// Throws strata::error if some threads wait at a barrier and others have ended.
+/// Throws strata_error if some threads wait at a barrier and others have ended.
 template <class Code, class Shared>
 void run_block(long block, const Code& code, Shared& shared) {
   namespace context = boost::context;

@@ -46,8 +46,8 @@ class machine_state {
 
  public:
   /// The one state of the program. The first call makes as many devices as the environment variable STRATA_EMULATED_GPUS says
-  /// (none, if it is not set), with STRATA_EMULATED_GPU_MEMORY bytes each (1 GiB, if it is not set). Throws strata::error if a
-  /// variable is not such a number.
+  /// (none, if it is not set), with STRATA_EMULATED_GPU_MEMORY bytes each (1 GiB, if it is not set). Throws strata_error
+  /// if a variable is not such a number.
   static machine_state& the() {
     static machine_state one;
     return one;
@@ -56,7 +56,7 @@ class machine_state {
   std::unique_lock<std::recursive_mutex> lock() const { return std::unique_lock(mutex_); }
 
   /// Replaces all devices by `devices` new ones, with counts of 0; bytes are no longer counted, and work that waits on queues is
-  /// dropped. Throws strata::error if the number is negative, or if memory of the present devices is in use.
+  /// dropped. Throws strata_error if the number is negative, or if memory of the present devices is in use.
   void reset(int devices, std::size_t bytes_of_each) {
     const auto locked = lock();
     if (devices < 0) throw_error({"emulate_devices(", devices, "): a number of devices is at least 0"});
@@ -70,7 +70,7 @@ class machine_state {
     counts_.assign(std::size_t(devices), {});
     works_left_.assign(std::size_t(devices), -1);
   }
-  /// See machine::count_bytes. Throws strata::error if memory of a device is in use.
+  /// See machine::count_bytes. Throws strata_error if memory of a device is in use.
   void count_bytes() {
     const auto locked = lock();
     for (const auto& each : memories_)
@@ -94,20 +94,20 @@ class machine_state {
   }
   /// A kernel that runs tells how many threads it has.
   void tell_threads(long threads) { threads_ = threads; }
-  /// See lose_device. Throws strata::error if there is no such device.
+  /// See lose_device. Throws strata_error if there is no such device.
   void lose(int device, long after) {
     const auto locked = lock();
     need_device(device);
     works_left_[std::size_t(device)] = after;
   }
-  /// Throws strata::error if there is no such device.
+  /// Throws strata_error if there is no such device.
   void need_device(int device) const {
     const auto locked = lock();
     if (device < 0 || device >= devices())
       throw_error({"gpu(", device, ") does not exist: the number of emulated devices is ", devices()});
   }
-  /// Throws device_lost if the device is lost, and strata::error if there is no such device. `during` names in the text what the
-  /// caller was about to do, or has just done.
+  /// Throws device_lost if the device is lost, and strata_error if there is no such device. `during` names in the text
+  /// what the caller was about to do, or has just done.
   void refuse_lost(int device, const char* during) const {
     const auto locked = lock();
     need_device(device);
@@ -128,18 +128,19 @@ class machine_state {
     const auto locked = lock();
     return int(memories_.size());
   }
-  /// The memory of a device. Throws strata::error if there is no such device.
+  /// The memory of a device. Throws strata_error if there is no such device.
   device_memory& memory(int device) {
     need_device(device);
     return *memories_[std::size_t(device)];
   }
-  /// Whether the `bytes` bytes at `from` lie within one allocation of a device. Throws strata::error if there is no such device.
+  /// Whether the `bytes` bytes at `from` lie within one allocation of a device. Throws strata_error if there is no such
+  /// device.
   bool holds(int device, const void* from, std::size_t bytes) const {
     const auto locked = lock();
     need_device(device);
     return memories_[std::size_t(device)]->holds(from, bytes);
   }
-  /// The counts of a device. Throws strata::error if there is no such device.
+  /// The counts of a device. Throws strata_error if there is no such device.
   work_counts& counts(int device) {
     need_device(device);
     return counts_[std::size_t(device)];
@@ -147,8 +148,8 @@ class machine_state {
   /// Draws a number from 0 to count - 1 from the seed.
   std::size_t choice(std::size_t count) { return std::size_t(order_.uniform(choices_++) * double(count)); }
 
-  /// Returns the state of a new queue. Its work is done as long as the caller keeps the pointer. Throws strata::error if there is
-  /// no such device.
+  /// Returns the state of a new queue. Its work is done as long as the caller keeps the pointer. Throws strata_error if
+  /// there is no such device.
   std::shared_ptr<queue_state> make_queue(int device) {
     const auto locked = lock();
     need_device(device);
@@ -157,8 +158,8 @@ class machine_state {
     queues_.push_back(made);
     return made;
   }
-  /// Begins a capture of a queue by this thread: from now on its work is recorded. Throws strata::error if the queue is captured
-  /// already, or if fail_next_capture asked for it.
+  /// Begins a capture of a queue by this thread: from now on its work is recorded. Throws strata_error if the queue is
+  /// captured already, or if fail_next_capture asked for it.
   std::shared_ptr<recorded_work> begin_capture(queue_state& on) {
     const auto locked = lock();
     if (on.recorded) throw_error("a capture of a queue that another thread captures");
@@ -175,8 +176,9 @@ class machine_state {
     const auto own = std::ranges::find(captures_, std::this_thread::get_id(), &recorded_work::thread);
     return own == captures_.end() ? nullptr : *own;
   }
-  /// Puts work on a queue or, if the queue is captured, adds it to the capture. Throws strata::error if the queue is captured
-  /// and the work is a wait, because only join adds a wait to a capture, or if the device of the queue does not exist any more.
+  /// Puts work on a queue or, if the queue is captured, adds it to the capture. Throws strata_error if the queue is
+  /// captured and the work is a wait, because only join adds a wait to a capture, or if the device of the queue does not exist
+  /// any more.
   void enqueue(queue_state& on, work w) {
     const auto locked = lock();
     need_device(on.device);
@@ -193,7 +195,7 @@ class machine_state {
     return on.recorded->events++;
   }
   /// Makes a queue wait for the event of that number in a capture. If the queue is not captured yet, it becomes a branch of
-  /// that capture. Throws strata::error if the capture has ended, or if the queue is captured by another one.
+  /// that capture. Throws strata_error if the capture has ended, or if the queue is captured by another one.
   void join(queue_state& later, const std::shared_ptr<recorded_work>& graph, int event) {
     const auto locked = lock();
     if (graph->is_over) throw_error("a queue waits for an event of a graph");
@@ -218,7 +220,7 @@ class machine_state {
   }
   /// Does work until no work waits on the queue. Each time the seed chooses one of the queues whose first work may run, so work
   /// of other queues may be done, too. Returns false if no work may run before another process does something. Throws
-  /// strata::error if each queue waits for another one, and what the work throws.
+  /// strata_error if each queue waits for another one, and what the work throws.
   bool work_off(queue_state& until) {
     return work_off(until, [] { return false; });
   }

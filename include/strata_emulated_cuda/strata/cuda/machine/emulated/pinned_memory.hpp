@@ -23,8 +23,8 @@ class pinned_memory {
   /// Makes an object without memory.
   pinned_memory() = default;
   /// Allocates `size` bytes and fills them with garbage, as those of cudaHostAlloc may have any values. Throws std::bad_alloc,
-  /// and strata::error if the calling thread captures a queue. If it captures one when the last copy is destroyed, the capture
-  /// fails.
+  /// and strata_error if the calling thread captures a queue. If it captures one when the last copy is destroyed, the
+  /// capture fails.
   explicit pinned_memory(std::size_t size) : size_(size) {
     detail::refuse_while_captured("pinned memory is allocated");
     data_ = {new std::byte[size], release{}};

@@ -28,7 +28,7 @@ class queue {
  public:
   /// Makes an object without a queue, which may only be copied, assigned and destroyed.
   queue() = default;
-  /// Makes a queue of the device with that index. Throws strata::error if there is no such device.
+  /// Makes a queue of the device with that index. Throws strata_error if there is no such device.
   explicit queue(int device) : owner_(std::make_shared<owner>(device)) {}
   /// The index of its device.
   int device() const { return owner_->state->device; }
@@ -40,7 +40,7 @@ class queue {
 
 namespace detail {
 /// Adds `how_many` to one of the counts of the queue's device or, if the queue is captured, of its branch. Throws device_lost
-/// if the device is lost; `during` is for its text. Throws strata::error if there is no such device.
+/// if the device is lost; `during` is for its text. Throws strata_error if there is no such device.
 inline void count(const queue& q, long work_counts::* what, const char* during, long how_many = 1) {
   const auto locked = machine_state::the().lock();
   machine_state::the().refuse_lost(q.device(), during);
@@ -52,8 +52,8 @@ inline void count(const queue& q, long work_counts::* what, const char* during, 
 inline void enqueue(const queue& q, std::function<void()> run) { machine_state::the().enqueue(q.state(), {{}, std::move(run)}); }
 }  // namespace detail
 
-/// Waits until all work of the queue is done. Throws device_lost if the device is lost, strata::error if the queue is captured,
-/// if the calling thread captures another one or if each queue waits for another one, and what the work throws.
+/// Waits until all work of the queue is done. Throws device_lost if the device is lost, strata_error if the queue is
+/// captured, if the calling thread captures another one or if each queue waits for another one, and what the work throws.
 inline void wait(const queue& q) {
   detail::refuse_in_graph(q.state(), "a wait of the host");
   detail::refuse_while_captured("a wait of the host");
@@ -62,8 +62,8 @@ inline void wait(const queue& q) {
   detail::machine_state::the().refuse_lost(q.device(), "the work of a step");
 }
 /// Does the work of the queue as far as it does not depend on other processes. Returns whether all of it is done. Throws
-/// device_lost if the device is lost, strata::error if the queue is captured, if the calling thread captures another one or if
-/// each queue waits for another one, and what the work throws.
+/// device_lost if the device is lost, strata_error if the queue is captured, if the calling thread captures another one
+/// or if each queue waits for another one, and what the work throws.
 inline bool is_done(const queue& q) {
   detail::refuse_in_graph(q.state(), "a query of the host");
   detail::refuse_while_captured("a query of the host");

@@ -31,8 +31,8 @@ struct recorded_work {
   bool is_over = false;                                 // the capture has ended: no work may be added
   std::string failure{};                                // why the capture fails when it ends; empty if it does not
 
-  /// Throws strata::error, and lets the capture fail even if the caller catches this error: what a GPU refuses makes the whole
-  /// capture invalid.
+  /// Throws strata_error, and lets the capture fail even if the caller catches this error: what a GPU refuses makes the
+  /// whole capture invalid.
   [[noreturn]] void fail(std::string why) {
     failure = std::move(why);
     throw_error(failure);

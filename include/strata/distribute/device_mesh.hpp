@@ -1,4 +1,4 @@
-// mesh: groups of ranks. Groups divide batches, the ranks of a group divide layers.
+// device_mesh: groups of ranks. Groups divide batches, the ranks of a group divide layers.
 #pragma once
 #include <strata/base/meta.hpp>
 #include <strata/distribute/among.hpp>
@@ -17,7 +17,7 @@ struct data_parallel {};
 namespace reasons {
 inline constexpr reason a_mesh_has_data_parallel_and_then_pipeline_or_tensor_parallel_or_both_in_this_order{
     "a mesh has data_parallel, then pipeline or tensor_parallel, or first the one and then the other, in angle brackets: "
-    "mesh<data_parallel<2>, pipeline<balanced<2>>, tensor_parallel<2, layout_map<rule<\"dense*\", by_columns>>>>{}"};
+    "device_mesh<data_parallel<2>, pipeline<balanced<2>>, tensor_parallel<2, layout_map<rule<\"dense*\", by_columns>>>>{}"};
 inline constexpr reason the_pipeline_and_the_tensor_parallel_of_a_mesh_have_the_same_backend;
 }  // namespace reasons
 
@@ -47,24 +47,24 @@ struct mesh_of<data_parallel<Groups>, in_threads<pipelines<1, Split, OfPipeline>
 };
 }  // namespace detail
 
-/// `mesh<data_parallel<2>, tensor_parallel<2, layout_map<rule<"dense*", by_columns>>>>{}`: two groups of two ranks, each a
+/// `device_mesh<data_parallel<2>, tensor_parallel<2, layout_map<rule<"dense*", by_columns>>>>{}`: two groups of two ranks, each a
 /// thread. Each group computes its leaves of a batch as tensor_parallel does, and gradients are added in the tree of one device.
 /// So the results are those of tensor_parallel with as many leaves, bit for bit, for any number of groups.
-/// `mesh<data_parallel<2>, pipeline<balanced<4>, micro_batches<8>>>{}`: two pipelines of four places, each a thread. With fewer
-/// leaves than groups some groups have nothing to do. The results are those of one_device with as many leaves, bit for bit.
-/// `mesh<data_parallel<2>, pipeline<balanced<2>>, tensor_parallel<2, layout_map<...>>>{}`: two groups of two ranks, each of which
-/// computes its part of the layers in two stages; each of the eight places is a thread. Cuts are balanced by the work of a rank.
-/// What a stage sends another goes from rank to the same rank; what ranks send each other, to the same place.
+/// `device_mesh<data_parallel<2>, pipeline<balanced<4>, micro_batches<8>>>{}`: two pipelines of four places, each a thread. With
+/// fewer leaves than groups some groups have nothing to do. The results are those of one_device with as many leaves, bit for bit.
+/// `device_mesh<data_parallel<2>, pipeline<balanced<2>>, tensor_parallel<2, layout_map<...>>>{}`: two groups of two ranks, each
+/// of which computes its part of the layers in two stages; each of the eight places is a thread. Cuts are balanced by the work of
+/// a rank. What a stage sends another goes from rank to the same rank; what ranks send each other, to the same place.
 /// https://keras.io/api/distribution/layout_map
 template <class... Parts>
-using mesh = in_threads<typename detail::mesh_of<Parts...>::type>;
+using device_mesh = core::in_threads<typename detail::mesh_of<Parts...>::type>;
 
-/// `mesh_among<C, data_parallel<2>, tensor_parallel<2, layout_map<...>>>{processes}`: a mesh whose ranks are processes. See
-/// among. Consecutive processes form a group; with a pipeline and tensor_parallel, place p of rank r of group g is process
-/// (g * places + p) * ranks + r, so processes that exchange parts of layers have neighbouring numbers. Processes with the same
-/// stages send each other their gradients when the last micro-batch of a step is through. Throws strata::error for batches that
-/// the micro-batches of all groups do not divide.
+/// `device_mesh_among<C, data_parallel<2>, tensor_parallel<2, layout_map<...>>>{processes}`: a mesh whose ranks are processes.
+/// See among. Consecutive processes form a group; with a pipeline and tensor_parallel, place p of rank r of group g is process (g
+/// * places + p) * ranks + r, so processes that exchange parts of layers have neighbouring numbers. Processes with the same
+/// stages send each other their gradients when the last micro-batch of a step is through. Throws strata_error for batches
+/// that the micro-batches of all groups do not divide.
 template <class C, class... Parts>
-using mesh_among = among<typename detail::mesh_of<Parts...>::type, C>;
+using device_mesh_among = core::among<typename detail::mesh_of<Parts...>::type, C>;
 
 }  // namespace strata
