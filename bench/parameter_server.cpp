@@ -1,7 +1,6 @@
-// Parameter servers: push and pull compared with bare gRPC, an embedding table of which only the rows of a batch are sent, and
-// the cost of a worker that is three times slower.
-// needs: grpc protozero
-#include <grpcpp/generic/async_generic_service.h>
+// Parameter servers: push and pull compared with bare messages, an embedding table of which only the rows of a batch are sent,
+// and the cost of a worker that is three times slower.
+// needs: openssl protozero
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -20,6 +19,7 @@
 #include <strata/parameter_server/parameter_service.hpp>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "machine.hpp"
@@ -41,19 +41,15 @@ std::vector<row_table> table_of(long size, int width) {
 }
 endpoint at(int port) { return {"127.0.0.1", std::uint16_t(port)}; }
 
-/// A service that returns the bytes that it receives.
-class echo final : public grpc::CallbackGenericService {
-  class call final : public grpc::ServerGenericBidiReactor {
-    grpc::ByteBuffer message_;
-
-   public:
-    call() { StartRead(&message_); }
-    void OnReadDone(bool ok) override {
-      ok ? StartWriteAndFinish(&message_, {}, grpc::Status::OK) : Finish(grpc::Status::CANCELLED);
-    }
-    void OnDone() override { delete this; }
-  };
-  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override { return new call; }
+/// A service that returns the elements that it receives.
+class echo final : public detail::message_service {
+  void handle(const std::shared_ptr<detail::served_call>& c, wire::envelope& received) override {
+    c->is_of_member();  // may send large messages from then on
+    const auto copy = std::make_shared<std::vector<std::byte>>(received.left());
+    received.read(copy->data(), copy->size());
+    c->answer(wire::sealed(control::empty_message{}, {wire::shared_array(copy, copy->data(), copy->size())}));
+  }
+  void forget(const detail::served_call&) override {}
 };
 
 /// The main function of a child process, which runs both servers until the parent ends.
@@ -68,11 +64,7 @@ int serve(int port, long size, const std::string& staleness, int width) {
   parameter_store<float, sgd> store(sgd{}, trained, shards_of(size), options);
   const parameter_service service(at(port), "ps 0", "bench", "bench", store);
   echo bare;
-  grpc::ServerBuilder builder;
-  builder.SetMaxReceiveMessageSize(8 << 20);
-  builder.AddListeningPort(to_string(at(port + 1)), grpc::InsecureServerCredentials());
-  builder.RegisterCallbackGenericService(&bare);
-  const auto server = builder.BuildAndStart();
+  const detail::message_server server(at(port + 1), "echo", bare, {}, {.largest_message = 8 << 20});
   for (;; std::this_thread::sleep_for(std::chrono::milliseconds(20))) store.tick();
 }
 
@@ -123,47 +115,32 @@ double median_ms(int runs, const std::function<void()>& once) {
 }
 
 /// Sends the same messages to a server that returns them.
-class bare_grpc {
-  detail::server_connection connection_;
-  std::vector<grpc::ByteBuffer> messages_;
+class bare_messages {
+  std::shared_ptr<detail::message_connection> connection_;
+  std::vector<wire::shared_bytes> messages_;
+
+  static std::chrono::steady_clock::time_point soon() { return std::chrono::steady_clock::now() + std::chrono::seconds(10); }
+  static wire::sealed_message sealed(std::vector<wire::shared_bytes> elements) {
+    return wire::sealed(wire::sender{}, control::empty_message{}, std::move(elements));
+  }
 
  public:
-  bare_grpc(int port, const std::vector<float>& numbers) : connection_(at(port), {}, 8 << 20) {
-    for (const parameter_shard& s : shards_of(long(numbers.size()))) {
-      const grpc::Slice slice(numbers.data() + s.begin, std::size_t(s.size()) * sizeof(float));
-      messages_.emplace_back(&slice, 1);
-    }
+  bare_messages(int port, const std::vector<float>& numbers)
+      : connection_(detail::server_connection(at(port), {}, 8 << 20).open(soon()).open) {
+    if (!connection_) throw strata_error("no echo");
+    for (const parameter_shard& s : shards_of(long(numbers.size())))
+      messages_.push_back(wire::shared_array({}, numbers.data() + s.begin, std::size_t(s.size())));
+    detail::call_and_wait(connection_, "/echo", sealed({}), soon());
   }
   void round_trip(std::vector<float>& back) {
-    struct call {
-      grpc::ClientContext context;
-      std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
-      grpc::ByteBuffer answer;
-      grpc::Status status;
-      std::size_t number;
-    };
-    grpc::CompletionQueue queue;
-    std::vector<call> calls(messages_.size());
-    const auto stub = connection_.open(std::chrono::steady_clock::now() + std::chrono::seconds(2)).calls;
-    for (std::size_t k = 0; k < calls.size(); ++k) {
-      call& c = calls[k];
-      c.number = k;
-      c.reader = stub->PrepareUnaryCall(&c.context, "/bare/Echo", messages_[k], &queue);
-      c.reader->StartCall();
-      c.reader->Finish(&c.answer, &c.status, &c);
-    }
     const auto shards = shards_of(long(back.size()));
-    for (std::size_t k = 0; k < calls.size(); ++k) {
-      void* tag = nullptr;
-      bool ok = false;
-      queue.Next(&tag, &ok);
-      call& c = *static_cast<call*>(tag);
-      if (!c.status.ok()) throw strata_error(c.status.error_message());
-      std::vector<grpc::Slice> slices;
-      if (!c.answer.Dump(&slices).ok()) throw strata_error("no answer");
-      auto* to = reinterpret_cast<std::byte*>(back.data() + shards[c.number].begin);
-      for (const grpc::Slice& slice : slices)
-        to = std::copy_n(reinterpret_cast<const std::byte*>(slice.begin()), slice.size(), to);
+    detail::calls_of_thread calls;
+    for (std::size_t k = 0; k < messages_.size(); ++k) calls.begin(connection_, "/echo", sealed({messages_[k]}), soon(), k);
+    while (!calls.empty()) {
+      const detail::ended_call c = *calls.next();
+      if (!c.end.status.ok()) throw strata_error(c.end.status.text);
+      wire::envelope answer(c.end.frame.content());
+      answer.read(back.data() + shards[c.tag].begin, answer.left());
     }
   }
 };
@@ -178,7 +155,8 @@ void round_trips(int port, int rounds) {
     auto gradient = std::make_shared<arena<float>>(std::size_t(size));
     client.assign(weights.data(), true);
     pushed_gradient<float> pushed{.sums = gradient, .stride = size, .learning_rate = 0.1, .samples = 1};
-    bare_grpc bare(port + 1, weights);
+    const std::vector<float> sent(weights);
+    bare_messages bare(port + 1, sent);
     const int runs = bytes > (1 << 20) ? 10 : 100;
     std::vector<double> ours, theirs;
     for (int r = 0; r < rounds; ++r) {
@@ -190,7 +168,7 @@ void round_trips(int port, int rounds) {
     }
     std::ranges::sort(ours), std::ranges::sort(theirs);
     const double mine = ours[ours.size() / 2], bare_ms = theirs[theirs.size() / 2];
-    std::printf("  %6ld KB   bare gRPC %8.3f   parameter server %8.3f   %.2f times\n", bytes >> 10, bare_ms, mine,
+    std::printf("  %6ld KB   bare messages %8.3f   parameter server %8.3f   %.2f times\n", bytes >> 10, bare_ms, mine,
                 mine / bare_ms);
     port += 2;
   }

@@ -1,5 +1,5 @@
 // Samples per second of one thread, two threads, and two processes with one thread each that train the same network in turn.
-// needs: grpc protozero
+// needs: openssl protozero
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>

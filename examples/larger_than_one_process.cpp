@@ -1,6 +1,6 @@
 // A network whose training does not fit in one process: four processes train it, each with a slice of the optimizer's state and
 // of the gradients, or with some of the layers. Prints the memory that a process needs before it starts, and what it has used.
-// needs: grpc protozero
+// needs: openssl protozero
 // takes: 3 s as four processes on two cores; 5 min with --large
 #include <sys/resource.h>
 

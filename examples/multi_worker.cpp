@@ -1,5 +1,5 @@
 // Trains in several processes, which examples/launch starts on one machine, and srun, mpirun, torchrun or Kubernetes on several.
-// needs: grpc protozero
+// needs: openssl protozero
 // takes: 20 s as two processes on two cores
 #include <cstdlib>
 #include <iostream>

@@ -1,5 +1,5 @@
 // Asynchronous training: workers compute gradients, parameter servers (ps) keep the parameters.
-// needs: grpc protozero
+// needs: openssl protozero
 // takes: 20 s as three workers and two servers on two cores
 // examples/launch -n 2 --chief --ps 2 -- examples/run parameter_server, or with TF_CONFIG set by hand on each machine.
 #include <cstdlib>

@@ -59,37 +59,17 @@ function(strata_part name lacks)
   endif()
 endfunction()
 
-# strata::workers: several processes. pkg-config is called twice, because pkg_check_modules calls it some twenty times, which takes half
-# a minute with the libraries behind gRPC.
-find_package(PkgConfig QUIET)
-if(PkgConfig_FOUND AND NOT strata_GRPC_LIBS)
-  set(strata_path "$ENV{PKG_CONFIG_PATH}")
-  foreach(prefix IN LISTS CMAKE_PREFIX_PATH)
-    string(PREPEND strata_path "${prefix}/lib/pkgconfig:${prefix}/lib64/pkgconfig:${prefix}/share/pkgconfig:")
-  endforeach()
-  foreach(what CFLAGS LIBS)
-    string(TOLOWER --${what} option)
-    execute_process(COMMAND "${CMAKE_COMMAND}" -E env "PKG_CONFIG_PATH=${strata_path}" "${PKG_CONFIG_EXECUTABLE}" ${option} grpc++
-      OUTPUT_VARIABLE strata_flags OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
-    separate_arguments(strata_flags UNIX_COMMAND "${strata_flags}")
-    set(strata_GRPC_${what} "${strata_flags}" CACHE INTERNAL "How programs with gRPC are compiled and linked")
-  endforeach()
-endif()
+# strata::workers: several processes.
+find_package(OpenSSL QUIET)
 find_path(strata_PROTOZERO_INCLUDE_DIR protozero/pbf_reader.hpp)
 mark_as_advanced(strata_PROTOZERO_INCLUDE_DIR)
-if(NOT strata_GRPC_LIBS)
-  strata_part(workers grpc++)
+if(NOT OPENSSL_FOUND)
+  strata_part(workers OpenSSL)
 elseif(NOT strata_PROTOZERO_INCLUDE_DIR)
   strata_part(workers protozero)
 else()
-  set(strata_folders ${strata_GRPC_CFLAGS})
-  list(FILTER strata_folders INCLUDE REGEX "^-I")
-  list(TRANSFORM strata_folders REPLACE "^-I" "")
-  set(strata_options ${strata_GRPC_CFLAGS})
-  list(FILTER strata_options EXCLUDE REGEX "^-I")
-  strata_part(workers "" ${strata_GRPC_LIBS})
-  target_compile_options(strata::workers INTERFACE ${strata_options})
-  target_include_directories(strata::workers SYSTEM INTERFACE ${strata_folders} "${strata_PROTOZERO_INCLUDE_DIR}")
+  strata_part(workers "" ${OPENSSL_LIBRARIES})  # OpenSSL's own targets are those of this folder
+  target_include_directories(strata::workers SYSTEM INTERFACE "${OPENSSL_INCLUDE_DIR}" "${strata_PROTOZERO_INCLUDE_DIR}")
 endif()
 
 # strata::xla: programs for TPUs and other devices with a plugin of PJRT, which is loaded when they run.

@@ -1,4 +1,4 @@
-// needs: grpc protozero emulated_cuda
+// needs: openssl protozero emulated_cuda
 // One process of a training on emulated GPUs, for test_gpu_workers.py: gpu_worker STRATEGY LEAVES [EPOCHS]. Prints a digest of
 // the parameters. STRATEGY: one_gpu, or several workers that add gradients up as deterministic or fastest. STEPS: prints a
 // line when each step ends, and sleeps so many milliseconds before the next. ELASTIC: the least number of workers of an elastic

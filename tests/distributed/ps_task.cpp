@@ -1,4 +1,4 @@
-// needs: grpc protozero
+// needs: openssl protozero
 // One process of a training with parameter servers, for test_parameter_server.py: ps_task STRATEGY LEAVES [EPOCHS [PAUSE]]
 // STRATEGY: one_device asynchronous bounded synchronous. Waits PAUSE ms after each batch. Prints losses and a digest of the
 // parameters. TLS: a folder with authority.pem, worker.pem and worker.key. UNPROTECTED: uses neither TLS nor a

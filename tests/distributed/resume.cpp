@@ -1,4 +1,4 @@
-// needs: grpc protozero
+// needs: openssl protozero
 // A training that can be interrupted, for test_resume.py: resume FOLDER STRATEGY THREADS LEAVES [MILLISECONDS]. Prints
 // "under way", then a digest of parameters and history, or "interrupted" and the step. MILLISECONDS: a pause after each step.
 // STRATEGY is one_device, mirrored or multi_worker, perhaps with _tcp, _bf16, _elastic and _zero. TIMEOUT: of a wait, in

@@ -1,4 +1,4 @@
-// needs: grpc protozero
+// needs: openssl protozero
 // One process of a training for test_stages.py: stages STRATEGY [FOLDER]. Prints a digest of the parameters and the results.
 // CRASH: the step at which a callback throws. PAUSE: milliseconds to sleep after each step, which is printed. ELASTIC: the
 // least number of workers of an elastic training. EPOCHS: 3 by default. HEARTBEAT: its interval, TIMEOUT: of a wait, both in

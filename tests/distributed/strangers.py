@@ -12,44 +12,33 @@ def memory_of(process):
         return int(re.search(r'VmRSS:\s*(\d+) kB', status.read())[1]) / 1024
 
 
-def frame(kind, flags, stream, payload):
-    return struct.pack('>I', len(payload))[1:] + bytes([kind, flags]) + struct.pack('>I', stream) + payload
+GREETING = b'strata 1'
+REQUEST, ANSWER, CANCEL, PING, PONG = 1, 2, 3, 4, 5
 
 
-def header(name, value):
-    def text(t):
-        n = len(t)
-        if n < 127:
-            return bytes([n]) + t
-        out, n = b'\x7f', n - 127
-        while n >= 128:
-            out, n = out + bytes([n & 127 | 128]), n >> 7
-        return out + bytes([n]) + t
-    return b'\0' + text(name) + text(value)
+def frame(kind, call=1, method=b'', content=b'', announced=None):
+    """include/strata/net/message_link.hpp"""
+    size = len(method) + len(content) if announced is None else announced
+    return struct.pack('<QIBBBB', size, call, kind, 0, len(method), 0) + method + content
 
 
-PREFACE = b'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n' + frame(4, 0, 0, b'')
-
-
-def message(path, extra, body, announced=None):
-    """The bytes of a gRPC call, incomplete if it announces more than it has."""
-    headers = b''.join(header(n, v) for n, v in [(b':method', b'POST'), (b':scheme', b'http'), (b':path', path), (b':authority', b'x'),
-                                                 (b'content-type', b'application/grpc'), (b'te', b'trailers')] + extra)
-    data = b'\0' + struct.pack('>I', len(body) if announced is None else announced) + body
-    pieces = [data[i:i + 16384] for i in range(0, len(data), 16384)]
-    return PREFACE + frame(1, 4, 1, headers) + b''.join(frame(0, int(announced is None and p is pieces[-1]), 1, p) for p in pieces)
+def message(method, body, announced=None):
+    """The bytes of a call, incomplete if it announces more than it has."""
+    return GREETING + frame(REQUEST, 1, method, body, announced)
 
 
 def to_any_server(r):
-    kind = r.randrange(4)
+    kind = r.randrange(5)
     if kind == 0:
         return r.randbytes(r.randrange(1, 5000))
     if kind == 1:
-        return PREFACE + r.randbytes(r.randrange(1, 5000))
+        return GREETING + r.randbytes(r.randrange(1, 5000))
     if kind == 2:
-        return PREFACE[:r.randrange(len(PREFACE))]
-    # huge headers
-    return PREFACE + frame(1, 4, 1, header(b'x' * 20, b'y' * 16000)) + frame(9, 4, 1, header(b'z', b'y' * 16000))
+        return GREETING[:r.randrange(len(GREETING))]
+    if kind == 3:  # kinds that only servers send, and none
+        return GREETING + frame(r.choice([0, ANSWER, 6, 255]), 1, b'', r.randbytes(100))
+    # announces what no memory has
+    return GREETING + frame(REQUEST, 1, b'/strata', r.randbytes(5000), announced=r.choice([2**31, 2**40, 2**64 - 1]))
 
 
 def varint(n):
@@ -87,7 +76,7 @@ def to_coordinator(r):
     """Random bytes of many kinds for a coordinator."""
 
     def call(method, body, rank=-1, run=b''):
-        return message(b'/strata.Coordinator/' + method, [], envelope(run, 0, rank, r.getrandbits(64), body))
+        return message(b'/strata.Coordinator/' + method, envelope(run, 0, rank, r.getrandbits(64), body))
 
     kind = r.randrange(11)
     if kind < 4:
@@ -108,8 +97,8 @@ def to_coordinator(r):
     if kind == 9:  # damaged
         whole = bytearray(envelope(b'', 0, 1, 7, text(1, b'key') + text(2, b'value')))
         whole[r.randrange(len(whole))] ^= 1 << r.randrange(8)
-        return message(b'/strata.Coordinator/' + r.choice([b'Set', b'Get', b'GetAll', b'Join', b'Beat']), [], bytes(whole[:r.randrange(1, len(whole) + 1)]))
-    return call(b'Set', text(1, b'k') + text(2, b'v'), run=r.randbytes(30).hex().encode()) + frame(3, 0, 1, b'\0\0\0\1') * 50  # resets
+        return message(b'/strata.Coordinator/' + r.choice([b'Set', b'Get', b'GetAll', b'Join', b'Beat']), bytes(whole[:r.randrange(1, len(whole) + 1)]))
+    return call(b'Set', text(1, b'k') + text(2, b'v'), run=r.randbytes(30).hex().encode()) + frame(CANCEL) * 50
 
 
 def to_parameter_server(run):
@@ -124,15 +113,15 @@ def to_parameter_server(run):
             5, r.randrange(-1, 99)) + text(6, r.randbytes(4 * r.randrange(50)))
         whole = envelope(r.choice([run.encode(), b'another']), r.randrange(2), r.randrange(-1, 4), r.getrandbits(64), body, r.randbytes(r.randrange(10000)))
         if kind == 4:  # too short
-            return message(b'/strata.Parameters/' + method, [], whole[:r.randrange(len(whole))])
+            return message(b'/strata.Parameters/' + method, whole[:r.randrange(len(whole))])
         if kind == 5:  # begins a message of a megabyte, as pushes are, and leaves it at a part
-            return message(b'/strata.Parameters/' + method, [], whole + bytes(r.randrange(50000)), announced=1 << 20)
+            return message(b'/strata.Parameters/' + method, whole + bytes(r.randrange(50000)), announced=1 << 20)
         if kind == 6:  # damaged
             damaged = bytearray(whole[:200])
             damaged[r.randrange(len(damaged))] ^= 1 << r.randrange(8)
-            return message(b'/strata.Parameters/' + method, [], bytes(damaged) + whole[200:])
-        whole = message(b'/strata.Parameters/' + method, [], whole)
-        return whole if kind == 7 else whole + frame(3, 0, 1, b'\0\0\0\1') * 50  # resets
+            return message(b'/strata.Parameters/' + method, bytes(damaged) + whole[200:])
+        whole = message(b'/strata.Parameters/' + method, whole)
+        return whole if kind == 7 else whole + frame(CANCEL) * 50
 
     return hostile_bytes
 
@@ -173,23 +162,21 @@ def half_handshake():
     return out.read()
 
 
-def calls_without_messages():
-    """As many calls as a connection may have at a time."""
-    headers = b''.join(header(n, v) for n, v in [(b':method', b'POST'), (b':scheme', b'http'), (b':path', b'/strata.Coordinator/Get'), (b':authority', b'x'),
-                                                 (b'content-type', b'application/grpc'), (b'te', b'trailers')])
-    return PREFACE + b''.join(frame(1, 4, 2 * i + 1, headers) for i in range(64))
+def unfinished_call():
+    """A call as long as that of an unidentified connection may be, without its last byte."""
+    return message(b'/strata.Coordinator/Get', bytes(70000), announced=70024)
 
 
 def pings():
     """A megabyte of pings, whose replies are never read."""
-    return PREFACE + 60000 * frame(6, 0, 0, bytes(8))
+    return GREETING + 65536 * frame(PING)
 
 
 KINDS = {
     'silent': lambda: b'',
     'garbage': lambda: os.urandom(2000),
     'half a handshake': half_handshake,
-    'calls without messages': calls_without_messages,
+    'calls that never end': unfinished_call,
     'slow readers': pings,
 }
 

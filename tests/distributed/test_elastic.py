@@ -1,4 +1,4 @@
-# needs: grpc protozero
+# needs: openssl protozero
 """Elastic trainings: the remaining processes continue, a late one may join, and the bits are those of an undisturbed training."""
 import random, signal, sys, time
 from elastic import Times, Training, expected, lose_one

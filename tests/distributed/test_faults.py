@@ -1,4 +1,4 @@
-# needs: grpc protozero
+# needs: openssl protozero
 """Processes that die, stop, are slow or are strangers: which process detects it, when, and its error message."""
 import os, re, signal, sys, tempfile, time
 from strangers import certificates, flood, start_crowd, to_coordinator
@@ -122,10 +122,10 @@ def _():
             check(digest(out) == want, out[-500:])
 
 
-@case('strangers without a secret: calls that never say anything, silence, and readers that do not read, and the training goes on')
+@case('strangers without a secret: calls that never end, silence, and readers that do not read, and the training goes on')
 def _():
     want, rounds = expected('mlp', 4), 2
-    for kind, count in (('calls without messages', 70), ('slow readers', 500), ('silent', 3000)):
+    for kind, count in (('calls that never end', 70), ('slow readers', 500), ('silent', 3000)):
         with tempfile.TemporaryDirectory() as folder:
             go = f'{folder}/go'
             processes = start_workers(2, ['mlp', 'multi_worker', 1, 4, rounds], more_of={i: {'HOLD': go} for i in (0, 1)})
@@ -146,7 +146,7 @@ def _():
 @case('strangers at another address, without a secret: a training starts and ends while they hold 3,000 connections')
 def _():
     want = expected('mlp', 4)
-    for kind in ('silent', 'calls without messages'):
+    for kind in ('silent', 'calls that never end'):
         addresses = [f'127.0.0.1:{p}' for p in free_ports(2)]
         arguments, cluster = ['mlp', 'multi_worker', 1, 4], {'worker': addresses}
         chief = start(arguments, {'cluster': cluster, 'task': {'type': 'worker', 'index': 0}})

@@ -1,4 +1,4 @@
-# needs: grpc protozero emulated_cuda
+# needs: openssl protozero emulated_cuda
 """Processes with emulated GPUs: they train to the bits of one GPU, or with sums of NCCL to nearly its loss, and report what went
 wrong."""
 import functools, random, sys, time

@@ -1,4 +1,4 @@
-# needs: grpc protozero
+# needs: openssl protozero
 """Real processes, configured by TF_CONFIG: they train to the bits of one device, and report what went wrong."""
 import socket, sys, threading, time
 from workers import (PATIENCE, case, check, check_took, digest, expected, finish, finish_tests, free_ports, start, start_workers,

@@ -1,4 +1,4 @@
-# needs: grpc protozero
+# needs: openssl protozero
 # flags: alone
 """Workers on hosts of their own, as far as one machine can simulate them, under a slow, lossy, cut or silent network.
 

@@ -1,4 +1,4 @@
-# needs: grpc protozero
+# needs: openssl protozero
 """Parameter servers and workers as real processes: they train, in synchronous mode to the bits of one device, and report what went
 wrong."""
 import functools, itertools, os, pathlib, random, re, shutil, signal, socket, subprocess, sys, tempfile, threading, time

@@ -1,4 +1,4 @@
-# needs: grpc protozero
+# needs: openssl protozero
 """Trainings in one process or several that are killed, terminated and started again end with the bits of an uninterrupted one."""
 import itertools, json, os, random, re, signal, struct, sys, tempfile, time
 from workers import case, check, finish, finish_tests, free_ports, read_line, start as start_process

@@ -1,4 +1,4 @@
-# needs: grpc protozero
+# needs: openssl protozero
 """A chief whose disk is slow or full: the others wait for as long as a snapshot takes, or report why the training ends."""
 import os, sys, tempfile
 from system_faults import SystemFaults

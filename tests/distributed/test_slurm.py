@@ -1,4 +1,4 @@
-# needs: grpc protozero
+# needs: openssl protozero
 """Slurm itself starts trainings: a controller and nodes, all on this machine, run the batch scripts of docs/clusters.md and
 docs/model_parallel.md.
 

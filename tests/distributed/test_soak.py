@@ -1,4 +1,4 @@
-# needs: grpc protozero
+# needs: openssl protozero
 """The script soak: some rounds of it, and that it detects broken promises."""
 import os, subprocess, sys, tempfile, time
 from system_faults import SystemFaults

@@ -1,4 +1,4 @@
-# needs: grpc protozero
+# needs: openssl protozero
 """Pipelines, divided layers and meshes over real processes: the bits of one device, snapshots that any strategy continues, and the errors
 when a process is lost."""
 import itertools, os, sys, tempfile

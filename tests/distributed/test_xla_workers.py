@@ -1,4 +1,4 @@
-# needs: grpc protozero
+# needs: openssl protozero
 """Real processes, each with two devices of a mocked plugin: the plugins find each other through the control plane, each process
 sends the rows of its own devices, and a lost process ends the others."""
 import sys, time

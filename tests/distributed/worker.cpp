@@ -1,4 +1,4 @@
-// needs: grpc protozero
+// needs: openssl protozero
 // One process of a training, for test_*.py: worker NETWORK STRATEGY THREADS LEAVES [EPOCHS]. Prints a digest of the parameters.
 // "worker strategies" prints the strategies of several processes.
 // TLS: a folder with authority.pem, worker.pem and worker.key. SLOW: how many milliseconds to sleep after each epoch.

@@ -1,4 +1,4 @@
-// needs: grpc protozero mock_pjrt
+// needs: openssl protozero mock_pjrt
 // One process of a training on two mocked devices per process, for test_xla_workers.py: xla_worker EPOCHS PAUSE. Prints the
 // devices, the first sample that each step sends to the first of them, and a digest of the parameters. PAUSE: milliseconds before
 // each step. ALONE: plugins do not find each other. EXECUTION: steps per execution, whose sums are read once. STEPS: begins that

@@ -1,4 +1,4 @@
-// needs: grpc
+// needs: openssl
 // The messages of an unauthenticated peer, to a server or to a client.
 #include <strata/net/tls_stream.hpp>
 #include <sys/socket.h>

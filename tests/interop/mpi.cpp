@@ -1,4 +1,4 @@
-// needs: mpi grpc protozero
+// needs: mpi openssl protozero
 // mpi [among|multi_worker|twice|much|late] [BYTES_PER_PACK]: a process that mpirun starts trains with the others, over MPI.
 #include <cstring>
 #include <iostream>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# needs: mpi grpc protozero
+# needs: mpi openssl protozero
 """Processes that mpirun starts train over MPI to the bits of one process, and report what they waited for in vain."""
 import os
 import shutil

@@ -1,5 +1,5 @@
 // Without the header of MPI.
-// needs: grpc protozero
+// needs: openssl protozero
 
 // case: mpi_without_its_header
 // error: please_include_strata_communicators_mpi_hpp

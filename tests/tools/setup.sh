@@ -36,7 +36,7 @@ need_library() {
     libpng) need '<png.h>' libpng-dev 'PNG files' ;;
     libjpeg) need '<jpeglib.h>' libjpeg-dev 'JPEG files' ;;
     protozero) need '<protozero/pbf_reader.hpp>' libprotozero-dev 'messages between processes, tf.train.Example' ;;
-    grpc) need '<grpcpp/grpcpp.h>' libgrpc++-dev 'control plane and parameter server' ;;
+    openssl) need '<openssl/ssl.h>' libssl-dev 'control plane and parameter server' ;;
     mpi) need '<mpi.h>' libopenmpi-dev 'collectives on clusters with MPI' mpicxx ;;
     mock_pjrt) ;;  # tests/tools/mock_pjrt
     *) echo "needs: $1 is no library of tests/tools/setup.sh" >&2 && exit 2 ;;

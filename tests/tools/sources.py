@@ -58,7 +58,7 @@ class Source:
 
     @property
     def distributes(self):
-        return not self.flags and ("grpc" in self.needs or bool(DISTRIBUTES.search(self.text)))
+        return not self.flags and ("openssl" in self.needs or bool(DISTRIBUTES.search(self.text)))
 
     def programs(self, folder):
         """The stems of the programs in `folder` that a test_*.py names, as 'worker' or interop_csv, directly or in the modules that it
@@ -90,11 +90,11 @@ class Source:
             re.match(r"namespace (strata|std)\b|(template <.*> )?struct strata::", line) for line in body)
 
     def is_for(self, sanitizer):
-        """Whether a file is tested with a sanitizer. gRPC is not built for ThreadSanitizer, which reports races in it."""
+        """Whether a file is tested with a sanitizer. OpenSSL is not built for ThreadSanitizer, which reports races in it."""
         if sanitizer not in ("", "none") and SAYS_NOTHING_WITH_SANITIZERS.match("\n".join(self.split()[1])):
             return False
         if "thread" in sanitizer:
-            return not KERNELS.match(self.stem) and bool(THREADS.search(self.text)) and "grpc" not in self.needs
+            return not KERNELS.match(self.stem) and bool(THREADS.search(self.text)) and "openssl" not in self.needs
         return "address" not in sanitizer or not SLOW_WITH_ADDRESSES.match(self.stem)
 
 

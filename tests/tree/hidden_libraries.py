@@ -3,7 +3,7 @@ file is deleted."""
 import os
 import shutil
 
-HIDDEN = "protozero|png|jpeg|zip|grpc|mpi"
+HIDDEN = "protozero|png|jpeg|zip|openssl|mpi"
 # Meson calls compilers with a source file among the arguments.
 COMPILER = """#!/bin/bash
 if [ -e "$STRATA_HIDES" ]; then
@@ -14,7 +14,7 @@ fi
 exec REAL "$@"
 """
 PKG_CONFIG = """#!/bin/bash
-if [ -e "$STRATA_HIDES" ] && [[ "$*" =~ lib(png|jpeg|zip)|grpc|mpi ]]; then exit 1; fi
+if [ -e "$STRATA_HIDES" ] && [[ "$*" =~ lib(png|jpeg|zip)|openssl|mpi ]]; then exit 1; fi
 exec REAL "$@"
 """
 # The runtime package of MPI has this command, too, but no mpi.h.

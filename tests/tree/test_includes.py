@@ -9,7 +9,7 @@ HEADERS = ROOT / "include/strata"
 # This folder precedes include/ if GPUs are emulated.
 EMULATED = ROOT / "include/strata_emulated_cuda/strata"
 INCLUDE = re.compile(r"^\s*(?:/\*.*?\*/\s*)*#\s*include\s*([<\"][^>\"]+[>\"]|\w+)", re.M)
-OF_LIBRARIES = re.compile(r"<(nlohmann|boost|z(lib|ip)\.h|hdf5|png|jpeg|protozero|grpc|spdlog|fmt|uc[ps]|gloo|mpi)")
+OF_LIBRARIES = re.compile(r"<(nlohmann|boost|z(lib|ip)\.h|hdf5|png|jpeg|protozero|openssl|spdlog|fmt|uc[ps]|gloo|mpi)")
 # Headers that an umbrella leaves out, and why. Headers that need a library (`// needs:`) are left out by themselves.
 LEFT_OUT = {
     "strata.hpp": {

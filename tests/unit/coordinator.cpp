@@ -1,7 +1,6 @@
-// needs: grpc protozero
+// needs: openssl protozero
 // The control plane between threads of one process: what it stores, which processes it refuses, and how waiting ends.
 #include <doctest/doctest.h>
-#include <grpcpp/generic/async_generic_service.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,10 +8,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <strata/control/callers.hpp>
 #include <strata/control/coordinator.hpp>
 #include <strata/control/coordinator_client.hpp>
-#include <strata/control/guarded_server.hpp>
 #include <strata/control/heartbeat.hpp>
 #include <string>
 #include <string_view>
@@ -174,22 +171,18 @@ TEST_CASE("members are told all values at once, and who is missing") {
 namespace {
 /// Sends a single call with these bytes; refusal() returns the message that refuses them.
 struct raw_client {
-  grpc::GenericStub stub;
-  explicit raw_client(const endpoint& where) : stub(grpc::CreateChannel(to_string(where), grpc::InsecureChannelCredentials())) {}
+  std::shared_ptr<detail::message_connection> connection;
+  explicit raw_client(const endpoint& where)
+      : connection(detail::server_connection(where, {}, largest_answer).open(steady_clock::now() + 60s).open) {}
 
-  grpc::Status call(const char* method, const grpc::ByteBuffer& message, grpc::ByteBuffer& answer) {
-    grpc::ClientContext context;
-    context.set_wait_for_ready(true);
-    context.set_deadline(std::chrono::system_clock::now() + 60s);
-    return detail::unary_call(stub, context, method, message, answer);
+  detail::reply call(const char* method, wire::sealed_message message) const {
+    return detail::call_and_wait(connection, method, std::move(message), steady_clock::now() + 60s);
   }
-  std::string refusal(const char* method, const grpc::ByteBuffer& message) {
-    grpc::ByteBuffer answer;
-    return call(method, message, answer).error_message();
+  std::string refusal(const char* method, wire::sealed_message message) const {
+    return call(method, std::move(message)).status.text;
   }
-  std::string refusal(const char* method, const std::string& bytes) {
-    const grpc::Slice slice(bytes);
-    return refusal(method, grpc::ByteBuffer(&slice, 1));
+  std::string refusal(const char* method, const std::string& bytes) const {
+    return refusal(method, wire::sealed_message{bytes, {}});
   }
 };
 using methods = coordinator_methods;
@@ -200,12 +193,13 @@ TEST_CASE("of many missing values the first ones are told, and how many there ar
   const coordinator server(where, "run");
   raw_client raw(where);
   const wire::sender self{.run = "run", .rank = 0, .incarnation = 77};
-  grpc::ByteBuffer answer;
   const join_request join{{.size = 1, .name = "worker 0", .host = "here", .agreement = std::string("the same")}, 60s};
-  REQUIRE(raw.call(methods::join, wire::sealed(self, join), answer).ok());
-  CHECK(wire::envelope(answer).body<join_answer>().all == formation{0, {0}, {}});
-  REQUIRE(raw.call(methods::get_all, wire::sealed(self, get_all_request{"of ", 16384, 0ms}), answer).ok());
-  const auto all = wire::envelope(answer).body<get_all_answer>();
+  const detail::reply joined = raw.call(methods::join, wire::sealed(self, join));
+  REQUIRE(joined.status.ok());
+  CHECK(wire::envelope(joined.frame.content()).body<join_answer>().all == formation{0, {0}, {}});
+  const detail::reply got = raw.call(methods::get_all, wire::sealed(self, get_all_request{"of ", 16384, 0ms}));
+  REQUIRE(got.status.ok());
+  const auto all = wire::envelope(got.frame.content()).body<get_all_answer>();
   CHECK(all.missing == 16384);
   CHECK(all.first_missing == std::vector<int>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
   for (const auto& [count, why] : {std::pair{0, "get_all takes 1 to 16384 values, not 0"},
@@ -233,11 +227,7 @@ TEST_CASE("malformed messages get one error and change nothing") {
       "this process, with rank 5, does not belong to this generation of the cluster: the chief was lost and has been restarted, "
       "or the others go on without this process");
   // A newer program may send fields that are unknown to this one.
-  std::string newer = "\xA2\x06\x03new";
-  std::vector<grpc::Slice> slices;
-  REQUIRE(wire::sealed(self, set_request{"key", "value"}).Dump(&slices).ok());
-  newer.append(reinterpret_cast<const char*>(slices[0].begin()), slices[0].size());
-  CHECK(raw.refusal(methods::set, newer) == "");
+  CHECK(raw.refusal(methods::set, "\xA2\x06\x03new" + wire::sealed(self, set_request{"key", "value"}).head) == "");
   CHECK(coordinator_client(where, "run").get("key", 60s) == "value");
 }
 
@@ -269,9 +259,8 @@ TEST_CASE("more members than connections") {
 
 TEST_CASE("where no process listens, connections are refused again and again; one that is only broken may come back") {
   const auto began = steady_clock::now();
-  const grpc::Status refused(grpc::StatusCode::UNAVAILABLE,
-                             "ipv4:127.0.0.1:1: Failed to connect to remote host: Connection refused");
-  const grpc::Status broken(grpc::StatusCode::UNAVAILABLE, "Socket closed");
+  const detail::call_status refused{detail::status_code::unavailable, "127.0.0.1:1: Connection refused"};
+  const detail::call_status broken{detail::status_code::unavailable, "the other side has closed the connection"};
   detail::refused_connections so_far;
   CHECK_FALSE(so_far.are_final(began));
   so_far.add(refused, began);
@@ -411,26 +400,18 @@ TEST_CASE("a member that ends because of an error says why before: the others ar
 
 namespace {
 /// Responds to every call with bytes that are no message.
-struct confused_coordinator : grpc::CallbackGenericService {
-  struct call : grpc::ServerGenericBidiReactor {
-    grpc::ByteBuffer asked, answer;
-    call() { StartRead(&asked); }
-    void OnReadDone(bool) override {
-      const grpc::Slice nonsense("nonsense");
-      answer = grpc::ByteBuffer(&nonsense, 1);
-      StartWriteAndFinish(&answer, {}, grpc::Status::OK);
-    }
-    void OnDone() override { delete this; }
-  };
-  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override { return new call; }
+struct confused_coordinator final : detail::message_service {
+  void handle(const std::shared_ptr<detail::served_call>& c, wire::envelope&) override {
+    c->answer(wire::sealed_message{"nonsense", {}});
+  }
+  void forget(const detail::served_call&) override {}
 };
 }  // namespace
 
 TEST_CASE("a heartbeat whose answer is not understood interrupts its process, and does not end it") {
   confused_coordinator service;
   const endpoint where = free_endpoint();
-  const detail::guarded_server server(where, "the coordinator", service, control_options{}, detail::server_limits{},
-                                      std::make_shared<detail::callers>());
+  const detail::message_server server(where, "the coordinator", service, control_options{}, detail::server_limits{});
   coordinator_client client(where, "run", quick());
   listener heard;
   const heartbeat beats(client, std::make_shared<wait_state>(), heard.hears());

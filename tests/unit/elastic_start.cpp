@@ -1,4 +1,4 @@
-// needs: grpc protozero
+// needs: openssl protozero
 // An elastic training whose first generation fails while its members connect: those that are left form another one.
 #include <doctest/doctest.h>
 

@@ -10,7 +10,7 @@
 namespace strata::test {
 
 /// An address of this machine with a port that is free at the moment.
-inline endpoint free_endpoint() {
+inline core::endpoint free_endpoint() {
   const io::file_descriptor s(::socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in address{};
   address.sin_family = AF_INET;

@@ -1,8 +1,6 @@
-// needs: grpc protozero
+// needs: openssl protozero
 // A training of 1,024 processes: all agreements are compared, and all processes receive the reason of a failure.
 #include <doctest/doctest.h>
-#include <grpcpp/generic/generic_stub.h>
-#include <grpcpp/grpcpp.h>
 
 #include <chrono>
 #include <cstddef>
@@ -43,48 +41,30 @@ member worker(int rank, agreement on) {
 
 /// Concurrent calls of many members, over few connections.
 class members {
-  struct call {
-    grpc::ClientContext context;
-    std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
-    grpc::ByteBuffer answer;
-    grpc::Status status;
-  };
-  std::vector<std::unique_ptr<grpc::GenericStub>> stubs_;
-  std::vector<std::unique_ptr<call>> calls_;
-  grpc::CompletionQueue queue_;
+  std::vector<std::shared_ptr<detail::message_connection>> connections_;
+  detail::calls_of_thread calls_;
 
  public:
   explicit members(const endpoint& where) {
-    for (int i = 0; i < 32; ++i) {
-      grpc::ChannelArguments own_connection;
-      own_connection.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-      stubs_.push_back(std::make_unique<grpc::GenericStub>(
-          grpc::CreateCustomChannel(to_string(where), grpc::InsecureChannelCredentials(), own_connection)));
-    }
+    for (int i = 0; i < 32; ++i)
+      connections_.push_back(
+          detail::server_connection(where, {}, largest_answer).open(std::chrono::steady_clock::now() + 60s).open);
   }
   template <class Message>
   void begin(const char* method, int rank, const Message& message) {
-    call& c = *calls_.emplace_back(std::make_unique<call>());
-    c.context.set_wait_for_ready(true);
     const wire::sender from{.run = "run", .rank = rank, .incarnation = std::uint64_t(1000 + rank)};
-    c.reader =
-        stubs_[std::size_t(rank) % stubs_.size()]->PrepareUnaryCall(&c.context, method, wire::sealed(from, message), &queue_);
-    c.reader->StartCall();
-    c.reader->Finish(&c.answer, &c.status, &c);
+    calls_.begin(connections_[std::size_t(rank) % connections_.size()], method, wire::sealed(from, message),
+                 std::chrono::steady_clock::now() + 120s);
   }
   /// The number of calls per outcome: an answer, or the message of the refusal.
   std::vector<std::pair<std::string, int>> outcomes() {
     std::vector<std::pair<std::string, int>> all;
-    void* tag = nullptr;
-    bool ok = false;
-    for (std::size_t i = 0; i < calls_.size(); ++i) {
-      queue_.Next(&tag, &ok);
-      const call& c = *static_cast<call*>(tag);
-      const std::string words = c.status.ok() ? "an answer" : c.status.error_message();
+    while (!calls_.empty()) {
+      const detail::call_status status = calls_.next()->end.status;
+      const std::string words = status.ok() ? "an answer" : status.text;
       const auto known = std::ranges::find(all, words, [](const auto& each) { return each.first; });
       known == all.end() ? void(all.push_back({words, 1})) : void(++known->second);
     }
-    calls_.clear();
     return all;
   }
   /// All members join, the last one after the others. Returns the outcomes.
@@ -130,7 +110,7 @@ TEST_CASE("1,024 processes, one with another address far back in the list: the w
   CHECK(contains(outcomes[0].first, "'... node900b.rack7.example.org:2222 "));
 }
 
-TEST_CASE("1,024 processes that agree, and then all are lost but one: it is told, in a text that gRPC carries") {
+TEST_CASE("1,024 processes that agree, and then all are lost but one: it is told") {
   cluster_of_many c({.interval = 200ms});
   const agreement same = agreement_on("seed 5", large());
   CHECK(c.all->join(same, same) == std::vector<std::pair<std::string, int>>{{"an answer", size_of_cluster}});
@@ -154,15 +134,4 @@ TEST_CASE("texts that differ only where they are cut, and long ones without a co
         "differ after these");
   CHECK(differences_of(std::string(150, 'y') + "1 z", std::string(150, 'y') + "2 z") ==
         std::pair<std::string, std::string>{"... " + std::string(100, 'y') + "1 z", "... " + std::string(100, 'y') + "2 z"});
-}
-
-TEST_CASE("a text for a status is cut at what gRPC carries, between two characters") {
-  CHECK(detail::fit_for_status("short: 100 %") == "short: 100 %");
-  CHECK(detail::fit_for_status(std::string(6000, 'a')) == std::string(6000, 'a'));
-  CHECK(detail::fit_for_status(std::string(6001, 'a')) == std::string(5997, 'a') + "...");
-  std::string umlauts;
-  for (int i = 0; i < 4000; ++i) umlauts += "\u00e4";
-  const std::string cut = detail::fit_for_status(umlauts);
-  CHECK(cut.ends_with("\u00e4..."));
-  CHECK(cut.size() <= 2000 + 3);
 }

@@ -1,9 +1,8 @@
-// needs: grpc protozero
+// needs: openssl protozero
 // A parameter server on the network: requests of workers are applied exactly once, those of strangers have no effect. Also tests
 // a worker that cannot reach its chief.
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
-#include <grpcpp/generic/async_generic_service.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -12,8 +11,7 @@
 #include <chrono>
 #include <cstring>
 #include <random>
-#include <strata/control/callers.hpp>
-#include <strata/control/guarded_server.hpp>
+#include <strata/control/message_server.hpp>
 #include <strata/cpu/engine/host_arithmetic.hpp>
 #include <strata/io/file_descriptor.hpp>
 #include <strata/optimizers/sgd.hpp>
@@ -81,22 +79,11 @@ pushed_gradient<float> gradient(std::int64_t step) {
   return {.sums = ones(), .stride = size, .step = step, .learning_rate = 1, .samples = 1};
 }
 
-/// One unary call with these bytes.
-grpc::Status call(const endpoint& where, const char* method, const std::string& bytes) {
-  grpc::GenericStub stub(grpc::CreateChannel(to_string(where), grpc::InsecureChannelCredentials()));
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + 2s);
-  grpc::CompletionQueue queue;
-  const grpc::Slice slice(bytes);
-  const auto unary = stub.PrepareUnaryCall(&context, method, grpc::ByteBuffer(&slice, 1), &queue);
-  unary->StartCall();
-  grpc::ByteBuffer answer;
-  grpc::Status status;
-  unary->Finish(&answer, &status, &queue);
-  void* tag = nullptr;
-  bool ok = false;
-  queue.Next(&tag, &ok);
-  return status;
+/// One call with these bytes, over a connection of its own.
+detail::call_status call(const endpoint& where, const char* method, const std::string& bytes) {
+  const auto until = std::chrono::steady_clock::now() + 2s;
+  const auto way = detail::server_connection(where, {}, 1 << 24).open(until);
+  return way.open ? detail::call_and_wait(way.open, method, {bytes, {}}, until).status : way.why;
 }
 }  // namespace
 
@@ -465,12 +452,8 @@ TEST_CASE("hostile bytes: hundreds of calls that are nearly right, or not at all
   const wire::sender stranger{.run = "run", .rank = 0, .incarnation = 12345};
   const auto push_of = [&](const wire::sender& from, const detail::push_message& what) {
     const std::vector<float> gradient(std::size_t(s.shards[0].size()), 12.0f);
-    const grpc::Slice elements(gradient.data(), gradient.size() * sizeof(float));
-    std::vector<grpc::Slice> slices;
-    REQUIRE(wire::sealed(from, what, {&elements, 1}).Dump(&slices).ok());
-    std::string bytes;
-    for (const grpc::Slice& slice : slices) bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
-    return bytes;
+    return wire::sealed(from, what, {wire::shared_array({}, gradient.data(), gradient.size())}).head +
+           std::string(reinterpret_cast<const char*>(gradient.data()), gradient.size() * sizeof(float));
   };
   const std::string push = push_of(stranger, {.samples = 1, .rows = {7, 9}});
   const std::size_t head = push.size() - std::size_t(s.shards[0].size()) * sizeof(float);
@@ -517,31 +500,18 @@ TEST_CASE("hostile bytes: hundreds of calls that are nearly right, or not at all
 }
 
 namespace {
-/// Ends each call with the status of a network failure.
-struct fleeting_service : grpc::CallbackGenericService {
-  struct call : grpc::ServerGenericBidiReactor {
-    call() { Finish({grpc::StatusCode::UNAVAILABLE, "the network"}); }
-    void OnDone() override { delete this; }
-  };
-  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext*) override { return new call; }
+struct silent_service final : detail::message_service {
+  void handle(const std::shared_ptr<detail::served_call>&, wire::envelope&) override {}
+  void forget(const detail::served_call&) override {}
 };
 }  // namespace
 
 TEST_CASE("a listener of waits may throw: the call has ended before the exception leaves") {
-  fleeting_service service;
+  silent_service service;
   const endpoint where = free_endpoint();
-  // A call does not begin, unless it arrives before the server's limit of streams.
-  const detail::guarded_server server(where, "the server", service, control_options{}, detail::server_limits{.streams = 0},
-                                      std::make_shared<detail::callers>());
+  const detail::message_server server(where, "the server", service, control_options{}, detail::server_limits{});
   const detail::waiting_notice::listener impatient = [](const std::string&) { throw strata_error("impatient"); };
-  std::thread joins([&] {
-    detail::server_connection connection(where, {}, 1 << 16);
-    std::string why;
-    for (int i = 0; i < 1000 && why != "impatient"; ++i) {
-      detail::server_session session("ps 0", connection, {}, {}, 1s);
-      why = error_of([&] { session.join(10s, impatient); });
-    }
-    CHECK(why == "impatient");
-  });
-  joins.join();
+  detail::server_connection connection(where, {}, 1 << 16);
+  detail::server_session session("ps 0", connection, {}, {}, 1s);
+  CHECK(error_of([&] { session.join(10s, impatient); }) == "impatient");
 }

@@ -336,7 +336,7 @@ TEST_CASE("strangers get nowhere while processes connect, and are refused afterw
 }
 
 TEST_CASE("a connection that has shown the token is not displaced, however many strangers come while it proves its key") {
-  struct slow_stream final : detail::secure_stream {
+  struct slow_stream final : detail::byte_stream {
     io::file_descriptor owned;
     explicit slow_stream(io::file_descriptor s) : owned(std::move(s)) {}
     detail::stream_progress greet() override {  // ends when the other side sends a byte
@@ -355,7 +355,7 @@ TEST_CASE("a connection that has shown the token is not displaced, however many 
     int socket() const override { return owned.number(); }
   };
   struct slow_protection final : detail::socket_protection {
-    std::unique_ptr<detail::secure_stream> protect(io::file_descriptor s, bool, int, int) const override {
+    std::unique_ptr<detail::byte_stream> protect(io::file_descriptor s, bool, int, int) const override {
       return std::make_unique<slow_stream>(std::move(s));
     }
   };

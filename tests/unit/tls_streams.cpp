@@ -1,5 +1,5 @@
-// needs: grpc protozero
-// Connections that others can neither read nor change: equal and different keys, messages of all sizes, the relay.
+// needs: openssl protozero
+// Connections that others can neither read nor change: equal and different keys, messages of all sizes.
 #include <doctest/doctest.h>
 #include <sys/socket.h>
 
@@ -10,7 +10,6 @@
 #include <memory>
 #include <random>
 #include <strata/communicators/tcp.hpp>
-#include <strata/net/tls_relay.hpp>
 #include <strata/net/tls_stream.hpp>
 #include <string>
 #include <thread>
@@ -283,83 +282,5 @@ TEST_CASE("members connect while strangers open bursts of connections that displ
     for (std::thread& b : bursts) b.join();
     for (std::thread& m : members) m.join();
     for (const std::string& why : failures) CHECK(why == "no error");
-  }
-}
-
-TEST_CASE("a relay carries any number of connections both ways, and ends both sides of one") {
-  detail::tls_relay here, there(1 << 16);
-  struct link {
-    io::file_descriptor near, far;
-  };
-  std::vector<link> links;
-  for (int i = 0; i < 5; ++i) {
-    auto ends = two_ends();
-    auto a = std::make_unique<tls_stream>(std::move(ends.first), detail::tls_identity(key_of(7)), true),
-         b = std::make_unique<tls_stream>(std::move(ends.second), detail::tls_identity(key_of(7)), false);
-    for (int step = 0; step < 4; ++step) b->greet(), a->greet();
-    links.push_back({io::file_descriptor(here.add(std::move(a))), io::file_descriptor(there.add(std::move(b)))});
-  }
-  const auto receive_all = [](const io::file_descriptor& from, std::size_t count) {
-    std::vector<std::byte> got(count);
-    std::size_t have = 0;
-    for (const auto until = steady_clock::now() + 20s; have < count && steady_clock::now() < until;) {
-      const ssize_t n = ::recv(from.number(), got.data() + have, count - have, 0);
-      if (n > 0) have += std::size_t(n);
-      if (n <= 0) std::this_thread::yield();
-    }
-    got.resize(have);
-    return got;
-  };
-  const auto send_all = [](const io::file_descriptor& to, const std::vector<std::byte>& bytes) {
-    for (std::size_t sent = 0; sent < bytes.size();) {
-      const ssize_t n = ::send(to.number(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
-      if (n > 0) sent += std::size_t(n);
-      if (n <= 0) std::this_thread::yield();
-    }
-  };
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < links.size(); ++i)
-    for (const bool forth : {true, false}) {
-      const std::vector<std::byte> bytes = random_bytes(3'000'000 + 1'000 * i, unsigned(2 * i + forth));
-      threads.emplace_back([&, i, forth, bytes] { send_all(forth ? links[i].near : links[i].far, bytes); });
-      threads.emplace_back(
-          [&, i, forth, bytes] { CHECK(receive_all(forth ? links[i].far : links[i].near, bytes.size()) == bytes); });
-    }
-  for (auto& t : threads) t.join();
-  CHECK(here.size() == 5);
-  // What was sent before the end still arrives.
-  const std::vector<std::byte> last = random_bytes(100'000, 99);
-  send_all(links[0].near, last);
-  links[0].near = {};
-  CHECK(receive_all(links[0].far, last.size()) == last);
-  // It also arrives while the other end sends, and when the relay ends.
-  for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
-    std::vector<std::byte> crossing(1'000);
-    send_all(links[i].near, last);
-    links[i].near = {};
-    (void)!::send(links[i].far.number(), crossing.data(), crossing.size(), MSG_NOSIGNAL);
-    CHECK(receive_all(links[i].far, last.size()) == last);
-  }
-  const auto ends = [](const io::file_descriptor& s) {
-    std::byte b{};
-    for (const auto until = steady_clock::now() + 20s; steady_clock::now() < until; std::this_thread::yield())
-      if (::recv(s.number(), &b, 1, 0) == 0) return true;
-    return false;
-  };
-  CHECK(ends(links[0].far));
-  for (const auto until = steady_clock::now() + 20s; here.size() + there.size() > 4 && steady_clock::now() < until;)
-    std::this_thread::yield();
-  CHECK(here.size() == 2);
-  CHECK(there.size() == 2);
-}
-
-TEST_CASE("a relay may end right after it was given a connection") {
-  for (int i = 0; i < strata::test::repetitions(3'000, 100); ++i) {
-    detail::tls_relay relay;
-    // Nothing happens on a connection that is closed, so only the destructor wakes the thread.
-    const io::file_descriptor near(
-        relay.add(std::make_unique<tls_stream>(two_ends().first, detail::tls_identity(key_of(7)), true)));
-    for (const auto until = steady_clock::now() + std::chrono::microseconds(37 * i % 200); steady_clock::now() < until;) {
-    }
   }
 }

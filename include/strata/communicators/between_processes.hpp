@@ -12,7 +12,7 @@
 #include <strata/communicators/shared_memory.hpp>
 #include <strata/communicators/tcp.hpp>
 #include <strata/communicators/wait_state.hpp>
-#include <strata/net/secure_stream.hpp>
+#include <strata/net/byte_stream.hpp>
 #include <string>
 #include <utility>
 #include <vector>

@@ -24,7 +24,7 @@
 #include <strata/communicators/wait_state.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/io/file_descriptor.hpp>
-#include <strata/net/secure_stream.hpp>
+#include <strata/net/byte_stream.hpp>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -228,7 +228,7 @@ class tcp_communicator {
     return std::size_t(std::max<ssize_t>(moved, 0));
   }
   /// The header and the first bytes are sealed together: most messages of a step are small.
-  std::size_t seal(detail::secure_stream& stream, const message& m, const char* what, int to) const {
+  std::size_t seal(detail::byte_stream& stream, const message& m, const char* what, int to) const {
     const std::byte* from = m.data + m.moved - header_bytes;
     std::size_t bytes = m.bytes + header_bytes - m.moved;
     std::array<std::byte, 1 << 12> together;
@@ -240,12 +240,12 @@ class tcp_communicator {
     }
     return moved_by(stream.write(from, bytes), stream, what, to);
   }
-  std::size_t open(detail::secure_stream& stream, message& m, const char* what, int from) const {
+  std::size_t open(detail::byte_stream& stream, message& m, const char* what, int from) const {
     if (m.moved < header_bytes)
       return moved_by(stream.read(reinterpret_cast<std::byte*>(&m.header) + m.moved, header_bytes - m.moved), stream, what, from);
     return moved_by(stream.read(m.data + m.moved - header_bytes, m.bytes + header_bytes - m.moved), stream, what, from);
   }
-  std::size_t moved_by(const detail::stream_progress& p, const detail::secure_stream& stream, const char* what, int on) const {
+  std::size_t moved_by(const detail::stream_progress& p, const detail::byte_stream& stream, const char* what, int on) const {
     if (p.is_closed) fail(what, on, "has closed the connection");
     if (p.is_broken) fail(what, on, detail::text_of({"is lost: ", stream.why_broken()}));
     return p.bytes;

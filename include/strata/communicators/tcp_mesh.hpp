@@ -19,12 +19,12 @@
 #include <strata/communicators/wait_state.hpp>
 #include <strata/concepts/communicator.hpp>
 #include <strata/io/file_descriptor.hpp>
+#include <strata/net/byte_stream.hpp>
 #include <strata/net/connection_queue.hpp>
 #include <strata/net/dial.hpp>
 #include <strata/net/endpoint.hpp>
 #include <strata/net/message.hpp>
 #include <strata/net/random_token.hpp>
-#include <strata/net/secure_stream.hpp>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -35,7 +35,7 @@ namespace strata::detail {
 /// One end of a connection: a socket that does not block, or a stream in its place. Empty: there is none.
 struct tcp_connection {
   io::file_descriptor socket{};
-  std::unique_ptr<secure_stream> stream{};
+  std::unique_ptr<byte_stream> stream{};
 
   int number() const { return stream ? stream->socket() : socket.number(); }
   explicit operator bool() const { return stream || socket; }
@@ -231,7 +231,7 @@ class tcp_mesh {
   /// The listener ends with a message that it keeps the connection: the other side has proved its key before the listener
   /// receives that, and may have been displaced by then.
   standing greet(stranger& s) {
-    secure_stream& stream = *s.connection.stream;
+    byte_stream& stream = *s.connection.stream;
     stream_progress p;
     if (!s.has_greeted) {
       p = stream.greet();

@@ -1,5 +1,5 @@
-// The processes that may take part in a training, and their proofs. Needs gRPC, for its OpenSSL.
-// needs: grpc
+// The processes that may take part in a training, and their proofs. Needs OpenSSL.
+// needs: openssl
 #pragma once
 #include <arpa/inet.h>
 #include <openssl/evp.h>

@@ -1,5 +1,5 @@
-// The control plane of a training: the chief serves a key/value store and watches over the members. Needs gRPC and protozero.
-// needs: grpc protozero
+// The control plane of a training: the chief serves a key/value store and watches over the members. Needs OpenSSL and protozero.
+// needs: openssl protozero
 #pragma once
 #include <chrono>
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include <strata/control/admission.hpp>
 #include <strata/control/control_messages.hpp>
 #include <strata/control/coordinator_service.hpp>
-#include <strata/control/guarded_server.hpp>
+#include <strata/control/message_server.hpp>
 #include <strata/net/endpoint.hpp>
 #include <string>
 #include <thread>
@@ -31,11 +31,7 @@ class coordinator {
               const elastic_options& elastic = {}, std::chrono::milliseconds patience = std::chrono::seconds(30), int members = 0,
               int places = 1)
       : service_(std::move(run), generation, options, elastic, patience, places),
-        server_(where, "the coordinator", service_, options,
-                {.largest_message = largest_request,
-                 .memory = (std::size_t(32) << 20) + std::size_t(members) * largest_request,  // all may join at once
-                 .members = members},
-                service_.who_calls()) {
+        server_(where, "the coordinator", service_, options, {.largest_message = largest_request, .members = members}) {
     watch_ = std::thread([this] { service_.watch(); });
   }
   ~coordinator() {
@@ -52,7 +48,7 @@ class coordinator {
   static constexpr std::size_t largest_request = largest_value + (4 << 10);
 
   coordinator_service service_;
-  detail::guarded_server server_;
+  detail::message_server server_;
   std::thread watch_;
 };
 

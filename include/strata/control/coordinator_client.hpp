@@ -1,8 +1,6 @@
-// The connection of a process to the coordinator. Needs gRPC and protozero.
-// needs: grpc protozero
+// The connection of a process to the coordinator. Needs OpenSSL and protozero.
+// needs: openssl protozero
 #pragma once
-#include <grpcpp/grpcpp.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -14,17 +12,16 @@
 #include <optional>
 #include <strata/base/text.hpp>
 #include <strata/communicators/key_value_store.hpp>
-#include <strata/control/control_channel.hpp>
 #include <strata/control/control_messages.hpp>
-#include <strata/control/deadline.hpp>
 #include <strata/control/membership.hpp>
 #include <strata/control/server_connection.hpp>
 #include <strata/control/waiting_notice.hpp>
+#include <strata/net/call_status.hpp>
 #include <strata/net/envelope.hpp>
+#include <strata/net/message_connection.hpp>
 #include <strata/net/random_token.hpp>
 #include <string>
 #include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -124,22 +121,22 @@ class coordinator_client final : public core::key_value_store {
       milliseconds timeout, const std::function<bool()>& may_last_longer = [] { return false; }, bool is_spare = false) {
     // One interval of patience is left for a lost connection.
     connected_ = clock::now() - (heartbeat_.missed - 1) * heartbeat_.interval;
-    auto [status, answer] = insist(methods::form_again, always(form_again_request{is_spare}), timeout);
-    while (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && may_last_longer())
-      std::tie(status, answer) = insist(methods::form_again, always(form_again_request{is_spare}), timeout);
+    detail::reply last = insist(methods::form_again, always(form_again_request{is_spare}), timeout);
+    while (last.status.code == detail::status_code::deadline_exceeded && may_last_longer())
+      last = insist(methods::form_again, always(form_again_request{is_spare}), timeout);
+    const auto& [status, answer] = last;
     if (status.ok()) return formation_in(answer);
     throw_reason(status);
-    if (status.error_code() == grpc::StatusCode::UNAVAILABLE)
-      throw communication_error(
-          detail::text_of({"the coordinator at ", to_string(where_), " is lost: ", status.error_message()}));
+    if (status.code == detail::status_code::unavailable)
+      throw communication_error(detail::text_of({"the coordinator at ", to_string(where_), " is lost: ", status.text}));
     throw refusal(status, timeout, "did not form another generation of the cluster");
   }
 
   /// Sends a heartbeat with what this process waits for. Returns when the next heartbeat is due or something has happened, with
   /// the announcements of members. `knows_failure`: this process has been notified that its generation has failed, and will
   /// request the next one. `knows_notice`: the number of the last notice that it has received.
-  std::pair<grpc::Status, notice> beat(const core::wait_state::report& waits, bool knows_failure, std::uint64_t knows_notice,
-                                       clock::time_point deadline) {
+  std::pair<detail::call_status, notice> beat(const core::wait_state::report& waits, bool knows_failure, std::uint64_t knows_notice,
+                                              clock::time_point deadline) {
     const auto [status, answer] = attempt(methods::beat, sealed(heartbeat_message{waits, knows_failure, knows_notice}), deadline);
     return {status, status.ok() ? understood<notice>(answer) : notice{}};
   }
@@ -156,7 +153,7 @@ class coordinator_client final : public core::key_value_store {
   void stop_beating() {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
-    if (beating_) beating_->TryCancel();
+    if (beating_) beating_->cancel();
   }
 
   const core::endpoint& where() const { return where_; }
@@ -169,9 +166,9 @@ class coordinator_client final : public core::key_value_store {
   static constexpr milliseconds for_answer = std::chrono::seconds(3);
 
   /// Makes the request, given the remaining time.
-  using request = std::function<grpc::ByteBuffer(milliseconds)>;
+  using request = std::function<wire::sealed_message(milliseconds)>;
   template <wire::message M>
-  grpc::ByteBuffer sealed(const M& body) const {
+  wire::sealed_message sealed(const M& body) const {
     return wire::sealed(from_, body);
   }
   template <wire::message M>
@@ -186,8 +183,8 @@ class coordinator_client final : public core::key_value_store {
     if (!status.ok()) throw refusal(status, timeout, what);
     return understood<Answer>(answer);
   }
-  static bool is_timeout(const grpc::Status& status) {
-    return status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED || detail::is_without_connection(status);
+  static bool is_timeout(const detail::call_status& status) {
+    return status.code == detail::status_code::deadline_exceeded || status.is_without_connection();
   }
   static std::vector<std::string> names_of(const std::vector<int>& ranks, const std::function<std::string(int)>& name_of) {
     std::vector<std::string> names;
@@ -221,24 +218,24 @@ class coordinator_client final : public core::key_value_store {
   }
   /// Until all have joined, the coordinator may be restarted; one that restarts later would have no members.
   bool is_gone() const { return clock::now() - connected_.load() > heartbeat_.missed * heartbeat_.interval; }
-  communication_error refusal(const grpc::Status& status, milliseconds timeout, const std::string& what) const {
-    return communication_error(detail::text_of({"the coordinator at ", to_string(where_), ' ', what,
-                                                is_timeout(status) ? detail::text_of({" within ", in_words(timeout)}) : "", ": ",
-                                                status.error_message()}));
+  communication_error refusal(const detail::call_status& status, milliseconds timeout, const std::string& what) const {
+    return communication_error(
+        detail::text_of({"the coordinator at ", to_string(where_), ' ', what,
+                         is_timeout(status) ? detail::text_of({" within ", in_words(timeout)}) : "", ": ", status.text}));
   }
-  static void throw_reason(const grpc::Status& status) {
-    if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION || status.error_code() == grpc::StatusCode::ABORTED)
-      throw communication_error(status.error_message());
+  static void throw_reason(const detail::call_status& status) {
+    if (status.code == detail::status_code::failed_precondition || status.code == detail::status_code::aborted)
+      throw communication_error(status.text);
   }
   template <wire::message Answer>
-  Answer understood(const grpc::ByteBuffer& answer) const {
+  Answer understood(const detail::received_frame& answer) const {
     try {
-      return wire::envelope(answer).body<Answer>();
+      return wire::envelope(answer.content()).body<Answer>();
     } catch (const wire::malformed_message& e) {
       throw communication_error(detail::text_of({"the coordinator at ", to_string(where_), " sent a ", e.what()}));
     }
   }
-  formation formation_in(const grpc::ByteBuffer& answer) const {
+  formation formation_in(const detail::received_frame& answer) const {
     formation all = understood<join_answer>(answer).all;
     if (all.ranks.empty())
       throw communication_error(detail::text_of({"the coordinator at ", to_string(where_), " answered without a generation"}));
@@ -248,25 +245,24 @@ class coordinator_client final : public core::key_value_store {
 
   /// Repeats the request until the coordinator answers; once it has been reached, only until it counts as dead. The answer may
   /// arrive up to `after` later than the time-out.
-  std::pair<detail::call_status, grpc::ByteBuffer> insist(const char* method, const request& wanted, milliseconds timeout,
-                                                          milliseconds after = {}) {
+  detail::reply insist(const char* method, const request& wanted, milliseconds timeout, milliseconds after = {}) {
     const auto deadline = clock::now() + timeout;
     detail::call_status reason;
     detail::refused_connections refused;
     for (;;) {
       auto result = attempt(method, wanted(left(deadline)), deadline + after);
-      refused.add(result.first, clock::now());
-      if (detail::is_without_connection(result.first)) {
+      refused.add(result.status, clock::now());
+      if (result.status.is_without_connection()) {
         // The reason why a connection broke or is refused is more useful than a note that later ones were not accepted.
-        const bool is_known = reason.error_code() == grpc::StatusCode::UNAUTHENTICATED;
-        if (reason.ok() || !(is_known || detail::refused_connections::is_one(result.first))) reason = result.first;
-      } else if (result.first.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED ||
-                 result.first.error_message() != "Deadline Exceeded" || was_there_) {
+        const bool is_known = reason.code == detail::status_code::unauthenticated;
+        if (reason.ok() || !(is_known || detail::refused_connections::is_one(result.status))) reason = result.status;
+      } else if (result.status.code != detail::status_code::deadline_exceeded ||
+                 result.status.text != detail::calls_of_thread::no_answer || was_there_) {
         return result;
       }
       const auto now = clock::now();
       const bool is_lost = is_gone() || (method == methods::form_again && refused.are_final(now));
-      if (now >= deadline || (was_there_ && is_lost)) return {reason.ok() ? result.first : reason, {}};
+      if (now >= deadline || (was_there_ && is_lost)) return {reason.ok() ? result.status : reason, {}};
       std::this_thread::sleep_for(std::min(left(deadline), milliseconds(50)));
     }
   }
@@ -281,24 +277,20 @@ class coordinator_client final : public core::key_value_store {
       of.beating_ = nullptr;
     }
   };
-  std::pair<detail::call_status, grpc::ByteBuffer> attempt(const char* method, const grpc::ByteBuffer& message,
-                                                           clock::time_point deadline) {
-    grpc::ClientContext context;
-    context.set_deadline(detail::deadline_in(left(deadline)));
+  detail::reply attempt(const char* method, wire::sealed_message message, clock::time_point deadline) {
+    detail::calls_of_thread calls;
     const bool beats = method == methods::beat;
     if (beats) {
       const std::lock_guard lock(mutex_);
-      if (stopped_) return {grpc::Status::CANCELLED, {}};
-      beating_ = &context;
+      if (stopped_) return {{detail::status_code::cancelled}, {}};
+      beating_ = &calls;
     }
     const forgets_beat ends{*this, beats};
-    grpc::ByteBuffer answer;
-    const auto [stub, why] = connection_->open(deadline);
-    if (!stub) return {why, {}};
+    const auto [connection, why] = connection_->open(deadline);
+    if (!connection) return {why, {}};
     was_there_ = true, connected_ = clock::now();
-    const grpc::Status status = detail::unary_call(*stub, context, method, message, answer);
-    if (status.error_code() == grpc::StatusCode::UNAVAILABLE) connection_->drop(stub);
-    return {status, answer};
+    calls.begin(connection, method, std::move(message), deadline);
+    return std::move(calls.next()->end);
   }
   static milliseconds left(clock::time_point deadline) {
     return std::max(std::chrono::duration_cast<milliseconds>(deadline - clock::now()), milliseconds(0));
@@ -312,7 +304,7 @@ class coordinator_client final : public core::key_value_store {
   std::atomic<bool> was_there_{false};
   std::atomic<clock::time_point> connected_{};
   std::mutex mutex_;
-  grpc::ClientContext* beating_ = nullptr;
+  detail::calls_of_thread* beating_ = nullptr;
   bool stopped_ = false;
 };
 

@@ -1,9 +1,6 @@
-// The coordinator's reactions to each message, and to time-outs. Needs gRPC and protozero.
-// needs: grpc protozero
+// The coordinator's reactions to each message, and to time-outs. Needs OpenSSL and protozero.
+// needs: openssl protozero
 #pragma once
-#include <grpcpp/generic/async_generic_service.h>
-#include <grpcpp/grpcpp.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -11,21 +8,21 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <strata/base/text.hpp>
 #include <strata/communicators/elastic.hpp>
 #include <strata/control/admission.hpp>
-#include <strata/control/callers.hpp>
 #include <strata/control/control_messages.hpp>
-#include <strata/control/coordinator_answers.hpp>
 #include <strata/control/coordinator_call.hpp>
 #include <strata/control/coordinator_values.hpp>
 #include <strata/control/generations.hpp>
 #include <strata/control/membership.hpp>
+#include <strata/control/message_server.hpp>
 #include <strata/control/shared_answer.hpp>
-#include <strata/control/status_text.hpp>
+#include <strata/net/call_status.hpp>
 #include <strata/net/envelope.hpp>
 #include <string>
 #include <utility>
@@ -34,11 +31,11 @@
 namespace strata::control {
 
 /// Serves the calls of a run: its values, its members and its generations. One lock guards all of them.
-class coordinator_service final : public grpc::CallbackGenericService, public call_owner {
+class coordinator_service final : public detail::message_service {
   using call = coordinator_call;
-  using answers = coordinator_answers;
   using methods = coordinator_methods;
   using clock = std::chrono::steady_clock;
+  using enum detail::status_code;
 
  public:
   coordinator_service(std::string run, std::uint64_t generation, const control_options& options, const elastic_options& elastic,
@@ -48,39 +45,26 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
         on_change_(elastic.on_change),
         generations_(options.heartbeat, generation, elastic.least_workers, patience, places) {}
 
-  const std::shared_ptr<detail::callers>& who_calls() const override { return callers_; }
   bool late_one_waits() const { return late_one_waits_.load(std::memory_order_relaxed); }
 
-  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
-    return new call(*this, *context);
-  }
-
-  void handle(call& c, const wire::envelope& received) override {
-    answers out;
-    {
-      const std::lock_guard lock(mutex_);
-      try {
-        dispatch(c, received, out);
-      } catch (const wire::malformed_message& e) {
-        out.refuse(c, grpc::StatusCode::INVALID_ARGUMENT, e.what());
-      }
-      settle(out, clock::now());
+  void handle(const std::shared_ptr<detail::served_call>& to, wire::envelope& received) override {
+    const std::lock_guard lock(mutex_);
+    try {
+      dispatch(call{to}, received);
+    } catch (const wire::malformed_message& e) {
+      to->refuse(detail::status_code::invalid_argument, e.what());
     }
-    out.send();
+    settle(clock::now());
   }
-  bool forget(call& c) override {
-    bool was_waiting = false;
-    {
-      const std::lock_guard lock(mutex_);
-      was_waiting = std::erase(waiting_, &c) > 0;
-      const bool shows_life = c.awaited.empty() && c.method != methods::enter;
-      if (was_waiting && shows_life && c.from.generation == generation() && !refused(c)) {
-        if (c.method == methods::form_again) generations_.withdraw(c.from.rank);
-        members().lose_connection(c.from.rank, clock::now());
-        stir_.notify_all();
-      }
+  void forget(const detail::served_call& to) override {
+    const std::lock_guard lock(mutex_);
+    for (const call& c : take_waiting([&](const call& w) { return w.to.get() == &to; })) {
+      const bool shows_life = c.awaited.empty() && c.method() != methods::enter;
+      if (!shows_life || c.from().generation != generation() || refused(c)) continue;
+      if (c.method() == methods::form_again) generations_.withdraw(c.from().rank);
+      members().lose_connection(c.from().rank, clock::now());
+      stir_.notify_all();
     }
-    return was_waiting;
   }
   /// Answers calls whose time is up and checks the members, until the service is closed.
   void watch() {
@@ -88,15 +72,13 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
     std::unique_lock lock(mutex_);
     while (!closed_) {
       stir_.wait_for(lock, pause);
-      answers out;
       const auto now = clock::now();
       members().look(now);
-      settle(out, now);
-      for (call* c : take_waiting([&](const call& w) { return now >= w.due; })) time_is_up(*c, out, now);
+      settle(now);
+      for (call& c : take_waiting([&](const call& w) { return now >= w.due; })) time_is_up(c, now);
       const auto slow = members().slow_member(now);
       const auto news = std::exchange(news_, {});
       lock.unlock();
-      out.send();
       if (slow && options_.on_slow_process) options_.on_slow_process(*slow);
       for (const std::string& change : news)
         if (on_change_) on_change_(change);
@@ -105,137 +87,131 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
   }
   /// Ends calls that wait. Processes whose training continues detect it with their next message to this coordinator.
   void close() {
-    answers out;
-    {
-      const std::lock_guard lock(mutex_);
-      closed_ = true;
-      stir_.notify_all();
-      for (call* c : take_waiting([](const call&) { return true; })) out.refuse(*c, grpc::StatusCode::OUT_OF_RANGE, the_end);
-    }
-    out.send();
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    stir_.notify_all();
+    for (const call& c : take_waiting([](const call&) { return true; })) c.to->refuse(out_of_range, the_end);
   }
 
  private:
   /// Answers a message, or lets its call wait.
-  void dispatch(call& c, const wire::envelope& received, answers& out) {
-    using enum grpc::StatusCode;
+  void dispatch(call c, const wire::envelope& received) {
     const auto now = clock::now();
-    if (c.from.run != run_)
-      return out.refuse(
-          c, FAILED_PRECONDITION,
-          detail::text_of({"this process belongs to run '", printable(c.from.run, 100), "', the coordinator to another one"}));
+    if (c.from().run != run_)
+      return c.to->refuse(failed_precondition, detail::text_of({"this process belongs to run '", printable(c.from().run, 100),
+                                                                "', the coordinator to another one"}));
     const bool comes_late = is_late(c);
-    if (c.from.generation != generation() && !comes_late) return out.refuse(c, FAILED_PRECONDITION, not_this_generation(c));
-    const bool ends = c.method == methods::fail || c.method == methods::leave;
-    if (const std::string why = generations_.end(); !why.empty() && !ends) return out.refuse(c, ABORTED, why);
-    if (closed_ && !ends) return out.refuse(c, OUT_OF_RANGE, the_end);
-    if (comes_late) return come_late(c, received, out, now);
-    if (c.method == methods::join) return join(c, received, out, now);
+    if (c.from().generation != generation() && !comes_late) return c.to->refuse(failed_precondition, not_this_generation(c));
+    const bool ends = c.method() == methods::fail || c.method() == methods::leave;
+    if (const std::string why = generations_.end(); !why.empty() && !ends) return c.to->refuse(aborted, why);
+    if (closed_ && !ends) return c.to->refuse(out_of_range, the_end);
+    if (comes_late) return come_late(c, received, now);
+    if (c.method() == methods::join) return join(c, received, now);
     if (is_member(c))
-      if (const auto why = refused(c)) return out.refuse(c, FAILED_PRECONDITION, *why);
-    if (is_member(c)) c.is_of_member();
+      if (const auto why = refused(c)) return c.to->refuse(failed_precondition, *why);
+    if (is_member(c)) c.to->is_of_member();
     heartbeat_message beat;
-    if (c.method == methods::beat) {
+    if (c.method() == methods::beat) {
       beat = received.body<heartbeat_message>();
       c.knows_failure = beat.knows_failure;
     }
-    if (has_failed() && !ends && !c.knows_failure && c.method != methods::form_again && c.method != methods::announce)
-      return out.refuse(c, ABORTED, members().failure());
-    if (c.method == methods::set) return set(c, received, out);
-    if (c.method == methods::get) return get(c, received, out);
+    if (has_failed() && !ends && !c.knows_failure && c.method() != methods::form_again && c.method() != methods::announce)
+      return c.to->refuse(aborted, members().failure());
+    if (c.method() == methods::set) return set(c, received);
+    if (c.method() == methods::get) return get(c, received);
     if (!is_member(c))
-      return out.refuse(c, INVALID_ARGUMENT, detail::text_of({"only a member may call ", printable(c.method, 100)}));
-    if (c.method == methods::get_all) return get_all(c, received, out, now);
-    if (c.method == methods::beat) {
+      return c.to->refuse(invalid_argument, detail::text_of({"only a member may call ", printable(c.method(), 100)}));
+    if (c.method() == methods::get_all) return get_all(c, received, now);
+    if (c.method() == methods::beat) {
       beat.waits.what = printable(beat.waits.what, 100), beat.waits.what_call = printable(beat.waits.what_call, 100);
-      members().beat(c.from.rank, beat.waits, now, beat.knows_notice);
+      members().beat(c.from().rank, beat.waits, now, beat.knows_notice);
       c.knows_notice = beat.knows_notice;
-      return wait(c, out, now + options_.heartbeat.interval);
+      return wait(c, now + options_.heartbeat.interval);
     }
-    if (c.method == methods::fail) {
+    if (c.method() == methods::fail) {
       const auto report = received.body<failure_report>();
-      members().fail(c.from.rank, report.blames, printable(report.why, 2000), now);
-      return out.add(c, value_answer{members().failure()});
+      members().fail(c.from().rank, report.blames, printable(report.why, 2000), now);
+      return c.to->answer(value_answer{members().failure()});
     }
-    if (c.method == methods::announce) {
+    if (c.method() == methods::announce) {
       announcement what = received.body<announcement>();
       what.trouble = printable(what.trouble, 2000), what.work = printable(what.work, 200);
-      members().announce(c.from.rank, what, now);
-      return what.trouble.empty() ? out.add(c) : wait(c, out, now + time_to_tell_all);
+      members().announce(c.from().rank, what, now);
+      return what.trouble.empty() ? c.to->answer(empty_message{}) : wait(c, now + time_to_tell_all);
     }
-    if (c.method == methods::leave) {
-      members().leave(c.from.rank, now);
-      return out.add(c);
+    if (c.method() == methods::leave) {
+      members().leave(c.from().rank, now);
+      return c.to->answer(empty_message{});
     }
-    if (c.method == methods::form_again && generations_.is_elastic()) {
-      generations_.come(c.from.rank, now, received.body<form_again_request>().is_spare);
-      return wait(c, out, clock::time_point::max());
+    if (c.method() == methods::form_again && generations_.is_elastic()) {
+      generations_.come(c.from().rank, now, received.body<form_again_request>().is_spare);
+      return wait(c, clock::time_point::max());
     }
-    out.refuse(c, UNIMPLEMENTED, detail::text_of({"the coordinator has no method ", printable(c.method, 100)}));
+    c.to->refuse(unimplemented, detail::text_of({"the coordinator has no method ", printable(c.method(), 100)}));
   }
   /// Answers a call that has waited for as long as it may.
-  void time_is_up(call& c, answers& out, clock::time_point now) {
-    if (c.method == methods::enter) {
-      out.refuse(c, grpc::StatusCode::DEADLINE_EXCEEDED,
-                 "the others have not reached the end of a step, or another process has taken its place");
-    } else if (c.method == methods::join) {
-      if (!refused(c)) members().pause(c.from.rank, now);
-      out.add(c, join_answer{.absent = members().absent()});
-    } else if (c.method == methods::get_all) {
-      out.add(c, values_.missing(c.wanted, c.found));
-    } else if (c.method == methods::beat) {
-      out.add(c, last_notice());
+  void time_is_up(call& c, clock::time_point now) {
+    if (c.method() == methods::enter) {
+      c.to->refuse(deadline_exceeded, "the others have not reached the end of a step, or another process has taken its place");
+    } else if (c.method() == methods::join) {
+      if (!refused(c)) members().pause(c.from().rank, now);
+      c.to->answer(join_answer{.absent = members().absent()});
+    } else if (c.method() == methods::get_all) {
+      c.to->answer(values_.missing(c.wanted, c.found));
+    } else if (c.method() == methods::beat) {
+      c.to->answer(last_notice());
     } else {
-      out.add(c);
+      c.to->answer(empty_message{});
     }
   }
   notice last_notice() { return {members().notice(), members().first_trouble(), members().first_work()}; }
   /// Answers the waiting heartbeats at once with a new announcement.
-  void tell_notices(answers& out) {
-    const auto is_new = [&](const call& w) { return w.method == methods::beat && w.knows_notice != members().notice(); };
-    for (call* c : take_waiting(is_new)) out.add(*c, last_notice());
+  void tell_notices() {
+    const auto is_new = [&](const call& w) { return w.method() == methods::beat && w.knows_notice != members().notice(); };
+    for (const call& c : take_waiting(is_new)) c.to->answer(last_notice());
     if (members().all_know_notice())
-      for (call* c : take_waiting([](const call& w) { return w.method == methods::announce; })) out.add(*c);
+      for (const call& c : take_waiting([](const call& w) { return w.method() == methods::announce; }))
+        c.to->answer(empty_message{});
   }
 
   /// The data of a process that joins, and the time that it waits.
   static std::pair<member, std::chrono::milliseconds> read_member(const call& c, const wire::envelope& received) {
     auto [m, timeout] = received.body<join_request>();
-    m.rank = c.from.rank, m.incarnation = c.from.incarnation;
+    m.rank = c.from().rank, m.incarnation = c.from().incarnation;
     m.name = printable(m.name, 100), m.host = printable(m.host, 300);
     m.agreement.text = printable(m.agreement.text, agreement::most), m.agreement.hash = printable(m.agreement.hash, 64);
     return {std::move(m), bounded(timeout)};
   }
-  void join(call& c, const wire::envelope& received, answers& out, clock::time_point now) {
+  void join(call& c, const wire::envelope& received, clock::time_point now) {
     const auto [who, timeout] = read_member(c, received);
-    if (const auto why = members().join(who, now)) return out.refuse(c, grpc::StatusCode::FAILED_PRECONDITION, *why);
-    c.is_of_member();
-    wait(c, out, now + timeout);
+    if (const auto why = members().join(who, now)) return c.to->refuse(failed_precondition, *why);
+    c.to->is_of_member();
+    wait(c, now + timeout);
     if (!members().is_complete()) return;
     const join_answer all = joined();
-    for (call* w : take_waiting([](const call& waiting) { return waiting.method == methods::join; })) out.add(*w, all);
+    for (const call& w : take_waiting([](const call& waiting) { return waiting.method() == methods::join; })) w.to->answer(all);
   }
   /// True if a process that is not in the first generation wants to take part after that was complete.
   bool is_late(const call& c) const {
     if (!generations_.is_elastic() || !generations_.now().is_complete() || !is_member(c)) return false;
-    return c.method == methods::enter || (c.method == methods::join && refused(c));
+    return c.method() == methods::enter || (c.method() == methods::join && refused(c));
   }
-  void come_late(call& c, const wire::envelope& received, answers& out, clock::time_point now) {
+  void come_late(call& c, const wire::envelope& received, clock::time_point now) {
     const auto [who, timeout] = read_member(c, received);
-    if (const auto why = generations_.refuses_late(who)) return out.refuse(c, grpc::StatusCode::FAILED_PRECONDITION, *why);
-    if (c.method == methods::join) return out.add(c, join_answer{});
-    if (!refused(c) && !members().is_gone(c.from.rank, now)) return out.add(c, joined());  // asks again
+    if (const auto why = generations_.refuses_late(who)) return c.to->refuse(failed_precondition, *why);
+    if (c.method() == methods::join) return c.to->answer(join_answer{});
+    if (!refused(c) && !members().is_gone(c.from().rank, now)) return c.to->answer(joined());  // asks again
     c.who = who;
-    c.is_of_member();
-    wait(c, out, now + timeout);
+    c.to->is_of_member();
+    wait(c, now + timeout);
   }
   join_answer joined() const { return {.all = generations_.current()}; }
 
   /// Processes the consequences of a message or of a time-out.
-  void settle(answers& out, clock::time_point now) {
+  void settle(clock::time_point now) {
     std::vector<member> late;
-    for (const call* w : waiting_)
-      if (w->method == methods::enter && generations_.has_place_for(w->who, now)) late.push_back(w->who);
+    for (const call& w : waiting_)
+      if (w.method() == methods::enter && generations_.has_place_for(w.who, now)) late.push_back(w.who);
     late_one_waits_.store(generations_.is_elastic() && members().is_complete() && generations_.can_grow(late),
                           std::memory_order_relaxed);
     if (const auto change = generations_.form(late, now)) {
@@ -243,104 +219,103 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
       stir_.notify_all();
       values_.clear();
       shared_.clear();
-      for (call* c : take_waiting([&](const call& w) { return w.method != methods::enter || !refused(w); })) {
-        if (c->method == methods::form_again || c->method == methods::enter)
-          out.add(*c, joined());
+      for (const call& c : take_waiting([&](const call& w) { return w.method() != methods::enter || !refused(w); })) {
+        if (c.method() == methods::form_again || c.method() == methods::enter)
+          c.to->answer(joined());
         else
-          out.refuse(*c, grpc::StatusCode::FAILED_PRECONDITION, not_this_generation(*c));
+          c.to->refuse(failed_precondition, not_this_generation(c));
       }
     }
-    tell_failure(out);
-    tell_notices(out);
+    tell_failure();
+    tell_notices();
   }
 
-  void set(call& c, const wire::envelope& received, answers& out) {
+  void set(call& c, const wire::envelope& received) {
     auto [key, value] = received.body<set_request>();
-    if (!coordinator_values::is_key(key))
-      return out.refuse(c, grpc::StatusCode::INVALID_ARGUMENT, coordinator_values::no_key(key));
+    if (!coordinator_values::is_key(key)) return c.to->refuse(invalid_argument, coordinator_values::no_key(key));
     const std::string* const kept = values_.set(key, std::move(value));
-    if (kept == nullptr) return out.refuse(c, grpc::StatusCode::RESOURCE_EXHAUSTED, "the store is full");
+    if (kept == nullptr) return c.to->refuse(resource_exhausted, "the store is full");
     shared_.value_is_set(key);
-    for (call* w : take_waiting([&, &key = key](const call& w) { return w.awaited == key; }))
-      w->method == methods::get ? out.add(*w, value_answer{*kept}) : find_all(*w, out);
-    out.add(c);
+    for (call& w : take_waiting([&, &key = key](const call& waiting) { return waiting.awaited == key; }))
+      w.method() == methods::get ? w.to->answer(value_answer{*kept}) : find_all(w);
+    c.to->answer(empty_message{});
   }
-  void get(call& c, const wire::envelope& received, answers& out) {
+  void get(call& c, const wire::envelope& received) {
     const auto [key] = received.body<get_request>();
-    if (!coordinator_values::is_key(key))
-      return out.refuse(c, grpc::StatusCode::INVALID_ARGUMENT, coordinator_values::no_key(key));
-    if (const std::string* const found = values_.find(key)) return out.add(c, value_answer{*found});
+    if (!coordinator_values::is_key(key)) return c.to->refuse(invalid_argument, coordinator_values::no_key(key));
+    if (const std::string* const found = values_.find(key)) return c.to->answer(value_answer{*found});
     c.awaited = key;
-    wait(c, out, clock::time_point::max());
+    wait(c, clock::time_point::max());
   }
-  void get_all(call& c, const wire::envelope& received, answers& out, clock::time_point now) {
-    using enum grpc::StatusCode;
+  void get_all(call& c, const wire::envelope& received, clock::time_point now) {
     c.wanted = received.body<get_all_request>();
     if (c.wanted.count < 1 || c.wanted.count > membership::most_members)
-      return out.refuse(c, INVALID_ARGUMENT,
-                        detail::text_of({"get_all takes 1 to ", membership::most_members, " values, not ", c.wanted.count}));
+      return c.to->refuse(invalid_argument,
+                          detail::text_of({"get_all takes 1 to ", membership::most_members, " values, not ", c.wanted.count}));
     if (const std::string last = coordinator_values::key_of(c.wanted, c.wanted.count - 1);
         c.wanted.prefix.empty() || !coordinator_values::is_key(last))
-      return out.refuse(c, INVALID_ARGUMENT, coordinator_values::no_key(c.wanted.prefix.empty() ? c.wanted.prefix : last));
+      return c.to->refuse(invalid_argument, coordinator_values::no_key(c.wanted.prefix.empty() ? c.wanted.prefix : last));
     c.due = now + bounded(c.wanted.timeout);
-    find_all(c, out);
+    find_all(c);
   }
   /// Answers get_all, or waits for the first value that is missing.
-  void find_all(call& c, answers& out) {
-    using enum grpc::StatusCode;
+  void find_all(call& c) {
     const int count = c.wanted.count;
-    if (const grpc::Slice* const answer = shared_.find(c.wanted)) return out.add_sealed(c, *answer);
+    if (const auto answer = shared_.find(c.wanted)) return c.to->answer(*answer);
     while (c.found < count && values_.find(coordinator_values::key_of(c.wanted, c.found))) ++c.found;
     if (c.found < count) {
       c.awaited = coordinator_values::key_of(c.wanted, c.found);
-      return wait(c, out, c.due);
+      return wait(c, c.due);
     }
-    std::string sealed = wire::sealed_text(values_.all(c.wanted));
+    wire::sealed_message sealed = wire::sealed(values_.all(c.wanted));
     if (sealed.size() > largest_answer)
-      return out.refuse(c, RESOURCE_EXHAUSTED,
-                        detail::text_of({count, " values have ", sealed.size(), " bytes, of at most ", largest_answer}));
+      return c.to->refuse(resource_exhausted,
+                          detail::text_of({count, " values have ", sealed.size(), " bytes, of at most ", largest_answer}));
     if (!shared_.has_room_for(sealed.size()))  // the client asks again
-      return out.refuse(c, UNAVAILABLE, "the coordinator is still sending values to other processes");
-    out.add_sealed(c, shared_.keep(c.wanted, std::move(sealed)));
+      return c.to->refuse(unavailable, "the coordinator is still sending values to other processes");
+    c.to->answer(shared_.keep(c.wanted, std::move(sealed.head)));
   }
 
   /// Lets a call wait until something answers it, or until it is due.
-  void wait(call& c, answers& out, clock::time_point due) {
-    if (c.is_cancelled()) return out.refuse(c, grpc::StatusCode::CANCELLED, "");  // OnCancel came too early to end it
-    if (!is_member(c) && std::ranges::count_if(waiting_, [](const call* w) { return !is_member(*w); }) >= most_others_waiting)
-      return out.refuse(c, grpc::StatusCode::UNAVAILABLE, "too many processes that are not members are waiting for values");
+  void wait(call& c, clock::time_point due) {
+    if (!is_member(c) && std::ranges::count_if(waiting_, [](const call& w) { return !is_member(w); }) >= most_others_waiting)
+      return c.to->refuse(unavailable, "too many processes that are not members are waiting for values");
     c.due = due;
-    waiting_.push_back(&c);
+    waiting_.push_back(std::move(c));
   }
   /// Ends the calls that would wait in vain after a failure, and notifies members of it at once.
-  void tell_failure(answers& out) {
+  void tell_failure() {
     if (const std::string why = generations_.end(); !why.empty()) {
-      for (call* c : take_waiting([](const call&) { return true; })) out.refuse(*c, grpc::StatusCode::ABORTED, why);
+      for (const call& c : take_waiting([](const call&) { return true; })) c.to->refuse(aborted, why);
     } else if (has_failed()) {
-      const auto is_unaware = [](const call& w) { return !w.awaited.empty() || (w.method == methods::beat && !w.knows_failure); };
-      for (call* c : take_waiting(is_unaware)) out.refuse(*c, grpc::StatusCode::ABORTED, members().failure());
+      const auto is_unaware = [](const call& w) {
+        return !w.awaited.empty() || (w.method() == methods::beat && !w.knows_failure);
+      };
+      for (const call& c : take_waiting(is_unaware)) c.to->refuse(aborted, members().failure());
     }
   }
   bool has_failed() const { return !generations_.now().failure().empty(); }
   membership& members() { return generations_.now(); }
   std::uint64_t generation() const { return generations_.number(); }
   std::string not_this_generation(const call& c) const {
-    const std::string now = std::to_string(generation()), its = std::to_string(c.from.generation);
-    if (generations_.is_elastic() && c.from.generation < generation())
+    const std::string now = std::to_string(generation()), its = std::to_string(c.from().generation);
+    if (generations_.is_elastic() && c.from().generation < generation())
       return detail::text_of({"the training goes on as generation ", now,
                               " of the cluster without this process, which is still in generation ", its,
                               ": the others lost contact with it, but it may be started again"});
     return detail::text_of({"this is generation ", now, " of the cluster, not ", its});
   }
-  static bool is_member(const call& c) { return c.from.rank >= 0; }
+  static bool is_member(const call& c) { return c.from().rank >= 0; }
   /// The reason why a message is refused: its sender never joined, or another process has its rank.
-  std::optional<std::string> refused(const call& c) const { return generations_.now().refuses(c.from.rank, c.from.incarnation); }
+  std::optional<std::string> refused(const call& c) const {
+    return generations_.now().refuses(c.from().rank, c.from().incarnation);
+  }
 
   /// Removes the calls with which(call) from the list of waiting calls.
   template <class F>
-  std::vector<call*> take_waiting(F&& which) {
-    const auto kept = std::stable_partition(waiting_.begin(), waiting_.end(), [&](call* c) { return !which(*c); });
-    std::vector<call*> taken(kept, waiting_.end());
+  std::vector<call> take_waiting(F&& which) {
+    const auto kept = std::stable_partition(waiting_.begin(), waiting_.end(), [&](const call& c) { return !which(c); });
+    std::vector<call> taken(std::make_move_iterator(kept), std::make_move_iterator(waiting_.end()));
     waiting_.erase(kept, waiting_.end());
     return taken;
   }
@@ -355,7 +330,6 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
 
   const std::string run_;
   const control_options options_;
-  const std::shared_ptr<detail::callers> callers_ = std::make_shared<detail::callers>();
   const std::function<void(const std::string&)> on_change_;
   std::mutex mutex_;
   std::condition_variable stir_;  // wakes the watching thread before its pause is over
@@ -364,7 +338,7 @@ class coordinator_service final : public grpc::CallbackGenericService, public ca
   generations generations_;
   std::vector<std::string> news_;
   std::atomic<bool> late_one_waits_{false};
-  std::vector<call*> waiting_;
+  std::vector<call> waiting_;
   bool closed_ = false;
 };
 

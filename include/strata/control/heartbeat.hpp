@@ -1,6 +1,6 @@
-// A thread that sends heartbeats to the coordinator, and interrupts this process when the run has failed. Needs gRPC and
-// protozero.
-// needs: grpc protozero
+// A thread that sends heartbeats to the coordinator, and interrupts this process when the run has failed. Needs OpenSSL
+// and protozero.
+// needs: openssl protozero
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -12,6 +12,8 @@
 #include <strata/base/text.hpp>
 #include <strata/communicators/wait_state.hpp>
 #include <strata/control/coordinator_client.hpp>
+#include <strata/control/server_connection.hpp>
+#include <strata/net/call_status.hpp>
 #include <string>
 #include <thread>
 #include <utility>
@@ -95,8 +97,8 @@ class heartbeat {
                                                std::max(answered + patience - interval / 2, clock::now() + interval / 2));
       const auto now = clock::now();
       refused.add(status, now);
-      switch (status.error_code()) {
-        case grpc::StatusCode::OK:
+      switch (status.code) {
+        case detail::status_code::ok:
           answered = now, asks_again = false;
           if (std::exchange(knows_notice, told.number) != told.number) {
             waits_->set_trouble(told.trouble);
@@ -104,17 +106,17 @@ class heartbeat {
           }
           unreachable = never;
           continue;
-        case grpc::StatusCode::CANCELLED:  // this process ends in good order,
+        case detail::status_code::cancelled:  // this process ends in good order,
           return {};
-        case grpc::StatusCode::OUT_OF_RANGE:  // or the coordinator does
+        case detail::status_code::out_of_range:  // or the coordinator does
           return waits_->trouble();
-        case grpc::StatusCode::ABORTED:
-          if (!survives_ || std::exchange(knows, true)) return status.error_message();
-          report_failure(status.error_message());
+        case detail::status_code::aborted:
+          if (!survives_ || std::exchange(knows, true)) return status.text;
+          report_failure(status.text);
           continue;
-        case grpc::StatusCode::FAILED_PRECONDITION:
-          return status.error_message();
-        case grpc::StatusCode::DEADLINE_EXCEEDED:
+        case detail::status_code::failed_precondition:
+          return status.text;
+        case detail::status_code::deadline_exceeded:
           if (!std::exchange(asks_again, true)) continue;  // this process itself may have been stopped
           break;
         default:
@@ -127,7 +129,7 @@ class heartbeat {
       if (const std::string trouble = waits_->trouble(); !trouble.empty()) return trouble;
       const auto silence = std::chrono::duration_cast<std::chrono::milliseconds>(now - answered);
       return detail::text_of({"the coordinator at ", to_string(client_.where()), " is lost: no answer for ", silence.count(),
-                              " ms (", status.error_message(), ")"});
+                              " ms (", status.text, ")"});
     }
   }
 

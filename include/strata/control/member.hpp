@@ -24,6 +24,14 @@ struct member {
                               wire::field<4, &member::pid>, wire::field<5, &member::agreement>>;
 };
 
+/// Text from another process, shortened and without control characters.
+inline std::string printable(std::string text, std::size_t most) {
+  text.resize(std::min(text.size(), most));
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  return text;
+}
+
 /// "worker 1 (rank 1, node7, pid 4711)"
 inline std::string to_string(const member& m) {
   return detail::text_of({m.name, " (rank ", m.rank, ", ", m.host, ", pid ", m.pid, ")"});

@@ -1,5 +1,5 @@
-// A worker's connections in a synchronous training: to the coordinator and to the other workers. Needs gRPC and protozero.
-// needs: grpc protozero
+// A worker's connections in a synchronous training: to the coordinator and to the other workers. Needs OpenSSL and protozero.
+// needs: openssl protozero
 #pragma once
 #include <openssl/rand.h>
 #include <unistd.h>

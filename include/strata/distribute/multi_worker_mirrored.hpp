@@ -1,5 +1,6 @@
-// multi_worker_mirrored: one process per worker, on one or many machines, all with the same parameters. Needs gRPC.
-// needs: grpc protozero
+// multi_worker_mirrored: one process per worker, on one or many machines, all with the same parameters. Needs OpenSSL and
+// protozero.
+// needs: openssl protozero
 #pragma once
 #ifdef _WIN32
 #error "several processes need POSIX: on Windows one process trains, with mirrored on all of its cores"

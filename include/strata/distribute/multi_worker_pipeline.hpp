@@ -1,5 +1,5 @@
-// multi_worker_pipeline: the layers of one network on the workers of a cluster. Needs gRPC.
-// needs: grpc protozero
+// multi_worker_pipeline: the layers of one network on the workers of a cluster. Needs OpenSSL and protozero.
+// needs: openssl protozero
 #pragma once
 #include <strata/resolvers/any_resolver.hpp>  // first: its diagnostic then has few lines
 

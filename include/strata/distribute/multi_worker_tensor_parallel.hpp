@@ -1,5 +1,5 @@
-// multi_worker_tensor_parallel: layers of one network divided among the workers of a cluster. Needs gRPC.
-// needs: grpc protozero
+// multi_worker_tensor_parallel: layers of one network divided among the workers of a cluster. Needs OpenSSL and protozero.
+// needs: openssl protozero
 #pragma once
 #include <strata/resolvers/any_resolver.hpp>  // first: its diagnostic then has few lines
 

@@ -1,5 +1,5 @@
-// parameter_server: workers compute gradients, servers keep the parameters. Needs gRPC and protozero.
-// needs: grpc protozero
+// parameter_server: workers compute gradients, servers keep the parameters. Needs OpenSSL and protozero.
+// needs: openssl protozero
 #pragma once
 #ifdef _WIN32
 #error "several processes need POSIX: on Windows one process trains, with mirrored on all of its cores"

@@ -1,5 +1,5 @@
-// Strategies whose places or ranks are the workers of a cluster. Needs gRPC.
-// needs: grpc protozero
+// Strategies whose places or ranks are the workers of a cluster. Needs OpenSSL and protozero.
+// needs: openssl protozero
 #pragma once
 #include <algorithm>
 #include <cstdint>

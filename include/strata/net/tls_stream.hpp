@@ -1,5 +1,5 @@
 // TLS 1.3 over a socket that does not block: with certificates, or with a key that both sides have. Needs OpenSSL.
-// needs: grpc
+// needs: openssl
 #pragma once
 #include <openssl/err.h>
 #include <openssl/evp.h>
@@ -17,7 +17,7 @@
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/io/file_descriptor.hpp>
-#include <strata/net/secure_stream.hpp>
+#include <strata/net/byte_stream.hpp>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -145,7 +145,7 @@ class tls_identity {
 };
 
 /// One connection. `greet` proves that the other side has the key, or a certificate of the authority for `host`.
-class tls_stream final : public secure_stream {
+class tls_stream final : public byte_stream {
   struct deleter {
     void operator()(SSL* s) const { ::SSL_free(s); }
   };
@@ -183,13 +183,6 @@ class tls_stream final : public secure_stream {
     if (p.waits_for != 0 || p.is_broken || p.is_closed || !identity_.has_key() || ::SSL_session_reused(ssl_.get()) == 1) return p;
     return broken("the other side has not proved that it has the key");
   }
-  /// Must be called until nothing is waited for: then the other side has sent something, which `read` returns.
-  stream_progress await_first() {
-    std::byte first{};
-    std::size_t bytes = 0;
-    const int result = ::SSL_peek_ex(ssl_.get(), &first, 1, &bytes);
-    return judged(result, bytes);
-  }
   stream_progress read(std::byte* to, std::size_t most) override {
     std::size_t bytes = 0;
     const int result = ::SSL_read_ex(ssl_.get(), to, most, &bytes);
@@ -213,8 +206,6 @@ class tls_stream final : public secure_stream {
   int socket() const override { return socket_.number(); }
   /// Broken because one of the sides does not let the other in, not because the network is.
   bool is_refused() const { return is_refused_; }
-  /// Notifies the other side that no more bytes follow.
-  void end() { ::SSL_shutdown(ssl_.get()), ::ERR_clear_error(); }
 
  private:
   bool has_room() const {
@@ -256,8 +247,7 @@ class tls_protection final : public socket_protection {
   explicit tls_protection(const shared_key& key) : key_(key) {}
   ~tls_protection() override { ::OPENSSL_cleanse(key_.data(), key_.size()); }
   /// Each pair has a key of its own, so that a connection cannot be led to another process of the training.
-  std::unique_ptr<secure_stream> protect(io::file_descriptor socket, bool accepts, int lower_rank,
-                                         int higher_rank) const override {
+  std::unique_ptr<byte_stream> protect(io::file_descriptor socket, bool accepts, int lower_rank, int higher_rank) const override {
     const std::string pair = text_of({"strata pair ", lower_rank, ' ', higher_rank});
     shared_key key{};
     unsigned bytes = 0;

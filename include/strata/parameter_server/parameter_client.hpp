@@ -1,7 +1,6 @@
-// A worker's connections to all parameter servers. Needs gRPC and protozero.
-// needs: grpc protozero
+// A worker's connections to all parameter servers. Needs OpenSSL and protozero.
+// needs: openssl protozero
 #pragma once
-#include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -14,9 +13,10 @@
 #include <strata/base/stopwatch.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
-#include <strata/control/deadline.hpp>
 #include <strata/control/server_connection.hpp>
+#include <strata/net/call_status.hpp>
 #include <strata/net/envelope.hpp>
+#include <strata/net/message_connection.hpp>
 #include <strata/net/random_token.hpp>
 #include <strata/parameter_server/parameter_executor.hpp>
 #include <strata/parameter_server/parameter_messages.hpp>
@@ -58,11 +58,7 @@ class parameter_client {
   };
   struct call {
     std::size_t shard;
-    detail::server_connection::stub stub;  // lives as long as the call
-    std::unique_ptr<grpc::ClientContext> context;
-    std::unique_ptr<grpc::GenericClientAsyncResponseReader> reader;
-    grpc::ByteBuffer answer;
-    grpc::Status status;
+    detail::reply end{};
     long joins = 0;  // of the session, when the call was made
     std::optional<clock::time_point> unavailable_since{}, empty_since{};
   };
@@ -159,9 +155,9 @@ class parameter_client {
                              .leaves = g.leaves,
                              .rows = contents_[k].rows_among(g.rows)};
       if (k == 0) m.metric_sums = g.metric_sums;
-      std::vector<grpc::Slice> elements;
+      std::vector<wire::shared_bytes> elements;
       for (int part = 0; part < g.parts; ++part) elements.push_back(gradient_of(k, g, part));
-      return wire::sealed(self_, m, elements);
+      return wire::sealed(self_, m, std::move(elements));
     };
     std::vector<double> metric_sums(options_.synchronous ? std::size_t(g.leaves) * options_.metric_sums_width : 0);
     for_all_shards(
@@ -218,19 +214,21 @@ class parameter_client {
                    "executor().set_step and initial_epoch, or delete the snapshots of all servers"});
   }
 
-  grpc::ByteBuffer assignment(std::size_t k, const T* weights, bool initial) const {
-    const grpc::Slice elements(weights + shards_[k].begin, bytes_of(k));
-    return wire::sealed(self_, detail::assign_message{.shard = std::uint32_t(k), .is_initial = initial}, {&elements, 1});
+  wire::sealed_message assignment(std::size_t k, const T* weights, bool initial) const {
+    const T* const begin = weights + shards_[k].begin;
+    const auto copy = std::make_shared<const std::vector<T>>(begin, begin + shards_[k].size());
+    return wire::sealed(self_, detail::assign_message{.shard = std::uint32_t(k), .is_initial = initial},
+                        {wire::shared_array(copy, copy->data(), copy->size())});
   }
-  grpc::Slice gradient_of(std::size_t k, const pushed_gradient<T>& g, int part) const {
+  wire::shared_bytes gradient_of(std::size_t k, const pushed_gradient<T>& g, int part) const {
     const T* const begin = g.sums->data() + part * g.stride + shards_[k].begin;
-    if (!contents_[k].has_tables()) return wire::shared_slice<T>({g.sums, begin}, begin, std::size_t(shards_[k].size()));
+    if (!contents_[k].has_tables()) return wire::shared_array(g.sums, begin, std::size_t(shards_[k].size()));
     std::vector<element_run> runs = contents_[k].pieces_of(g.rows);
     runs.insert(runs.begin(), contents_[k].rest().begin(), contents_[k].rest().end());
     const auto count = std::size_t(count_elements(runs));
     const auto copy = std::make_shared<T[]>(count);
     detail::pack(begin, runs, copy.get());
-    return wire::shared_slice<T>({copy, copy.get()}, copy.get(), count);
+    return wire::shared_array(copy, copy.get(), count);
   }
   void take(std::size_t k, std::span<const element_run> runs, wire::envelope& received, T* weights) const {
     const std::size_t expected = std::size_t(count_elements(runs)) * sizeof(T);
@@ -251,57 +249,40 @@ class parameter_client {
   }
   template <class Message, class Take>
   void for_shards(std::span<const std::size_t> some, const char* method, Message&& message, Take&& take, const T* weights) {
-    grpc::CompletionQueue queue;
+    detail::calls_of_thread under_way;
     std::vector<call> calls(some.size());
-    std::size_t open = 0;
-    const auto start = [&](call& c) {
-      c.context = std::make_unique<grpc::ClientContext>();
+    const auto start = [&](std::size_t k) {
+      call& c = calls[k];
+      const auto session = server_of(c).session.get();
+      c.joins = session->joins();
       // The server reports a time-out before this deadline; without a connection each attempt fails at once.
-      c.context->set_deadline(detail::deadline_in(options_.timeout + std::chrono::seconds(5)));
-      c.joins = server_of(c).session->joins();
-      c.stub = server_of(c).session->stub();
-      c.reader = c.stub->PrepareUnaryCall(c.context.get(), method, message(c.shard), &queue);
-      c.reader->StartCall();
-      c.reader->Finish(&c.answer, &c.status, &c);
-      ++open;
+      under_way.begin(session->connection(), method, message(c.shard), clock::now() + options_.timeout + std::chrono::seconds(5),
+                      k);
     };
-    const auto give_up = [&] {
-      for (call& c : calls)
-        if (c.context) c.context->TryCancel();
-      void* tag = nullptr;
-      for (bool ok = false; open > 0; --open) queue.Next(&tag, &ok);
-    };
-    try {
-      for (std::size_t k = 0; k < calls.size(); ++k) {
-        calls[k].shard = some[k];
-        start(calls[k]);
+    for (std::size_t k = 0; k < calls.size(); ++k) {
+      calls[k].shard = some[k];
+      start(k);
+    }
+    while (!under_way.empty()) {
+      std::optional<detail::ended_call> ended;
+      {
+        const detail::stopwatch until_an_answer(waiting_);
+        ended = under_way.next();
       }
-      while (open > 0) {
-        void* tag = nullptr;
-        bool ok = false;
-        {
-          const detail::stopwatch until_an_answer(waiting_);
-          queue.Next(&tag, &ok);
-        }
-        --open;
-        call& c = *static_cast<call*>(tag);
-        if (c.status.ok()) {
-          read_answer(c, take);
-        } else if (is_worth_a_retry(c, weights)) {
-          start(c);
-        } else {
-          complain(c);
-        }
-      }
-    } catch (...) {
-      give_up();
-      throw;
+      call& c = calls[ended->tag];
+      c.end = std::move(ended->end);
+      if (c.end.status.ok())
+        read_answer(c, take);
+      else if (is_worth_a_retry(c, weights))
+        start(ended->tag);
+      else
+        complain(c);
     }
   }
 
   template <class Take>
   void read_answer(const call& c, Take&& take) const try {
-    wire::envelope received(c.answer);
+    wire::envelope received(c.end.frame.content());
     take(c.shard, received.body<detail::weights_answer>(), received);
   } catch (const wire::malformed_message& e) {
     throw communication_error(detail::text_of({name_of(c), " sent a ", e.what()}));
@@ -320,14 +301,14 @@ class parameter_client {
       const detail::stopwatch until_it_is_back(waiting_);
       return server_of(c).session->has_joined_again(c.joins, 200ms);
     };
-    if (c.status.error_code() != grpc::StatusCode::UNAVAILABLE) c.unavailable_since.reset();
-    switch (c.status.error_code()) {
-      case grpc::StatusCode::UNAVAILABLE:
+    if (c.end.status.code != detail::status_code::unavailable) c.unavailable_since.reset();
+    switch (c.end.status.code) {
+      case detail::status_code::unavailable:
         if (has_joined_again()) return c.unavailable_since.reset(), true;
         return lasts(c.unavailable_since) < options_.retry_for;
-      case grpc::StatusCode::FAILED_PRECONDITION:  // a restarted server knows no worker yet
+      case detail::status_code::failed_precondition:  // a restarted server knows no worker yet
         return has_joined_again();
-      case grpc::StatusCode::NOT_FOUND:  // the server has no weights
+      case detail::status_code::not_found:  // the server has no weights
         if (!weights || options_.synchronous) return false;
         if (options_.worker != 0) {
           const detail::stopwatch until_the_chief_assigns(waiting_);
@@ -347,15 +328,15 @@ class parameter_client {
   }
   [[noreturn]] void complain(const call& c) const {
     const std::string who = name_of(c);
-    switch (c.status.error_code()) {
-      case grpc::StatusCode::ABORTED:
-        throw communication_error(c.status.error_message());
-      case grpc::StatusCode::UNAVAILABLE:
-        throw communication_error(detail::text_of({who, " is gone: ", c.status.error_message()}));
-      case grpc::StatusCode::DEADLINE_EXCEEDED:
+    switch (c.end.status.code) {
+      case detail::status_code::aborted:
+        throw communication_error(c.end.status.text);
+      case detail::status_code::unavailable:
+        throw communication_error(detail::text_of({who, " is gone: ", c.end.status.text}));
+      case detail::status_code::deadline_exceeded:
         throw communication_error(detail::text_of({who, " does not answer"}));
       default:
-        throw communication_error(detail::text_of({who, " refuses the request: ", c.status.error_message()}));
+        throw communication_error(detail::text_of({who, " refuses the request: ", c.end.status.text}));
     }
   }
 };

@@ -1,22 +1,23 @@
-// A worker's session with one parameter server: a call that stays open, and is opened again after the connection breaks or the
-// server is restarted. Needs gRPC and protozero.
-// needs: grpc protozero
+// A worker's session with one parameter server: it lasts as long as the connection, and begins again after that breaks or the
+// server is restarted. Needs OpenSSL and protozero.
+// needs: openssl protozero
 #pragma once
-#include <grpcpp/grpcpp.h>
-
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <strata/base/text.hpp>
 #include <strata/concepts/communicator.hpp>
-#include <strata/control/control_channel.hpp>
 #include <strata/control/control_messages.hpp>
-#include <strata/control/deadline.hpp>
 #include <strata/control/server_connection.hpp>
 #include <strata/control/waiting_notice.hpp>
+#include <strata/net/call_status.hpp>
 #include <strata/net/envelope.hpp>
+#include <strata/net/message_connection.hpp>
+#include <strata/net/message_link.hpp>
 #include <strata/parameter_server/parameter_messages.hpp>
 #include <string>
 #include <thread>
@@ -24,8 +25,8 @@
 
 namespace strata::detail {
 
-/// When this process dies, the call ends in the server. A thread of this process waits for a second answer, which never comes, to
-/// detect the end as well and join again at once: a worker that computes for a long time must not be declared dead.
+/// When this process dies, its connection ends in the server. A thread of this process waits for that end, too, and joins again
+/// at once: a worker that computes for a long time must not be declared dead.
 class server_session {
   using clock = std::chrono::steady_clock;
 
@@ -45,10 +46,10 @@ class server_session {
     joins_ = 1;
     thread_ = std::thread([this] { stay(); });
   }
-  /// The stub of the connection over which this worker last joined.
-  server_connection::stub stub() {
+  /// The connection over which this worker last joined.
+  std::shared_ptr<message_connection> connection() {
     const std::lock_guard lock(mutex_);
-    return calls_;
+    return joined_;
   }
   /// The number of times that this worker has joined.
   long joins() {
@@ -75,94 +76,42 @@ class server_session {
       const std::lock_guard lock(mutex_);
       if (away_) return;
     }
-    grpc::ClientContext context;
-    context.set_deadline(detail::deadline_in(std::chrono::seconds(1)));
-    grpc::ByteBuffer answer;
-    unary_call(*stub(), context, parameter_methods::announce, wire::sealed(self_, control::announcement{what}), answer);
+    call_and_wait(connection(), parameter_methods::announce, wire::sealed(self_, control::announcement{what}),
+                  clock::now() + std::chrono::seconds(1));
   }
 
  private:
-  struct stream {
-    grpc::ClientContext context;
-    grpc::CompletionQueue queue;
-    std::unique_ptr<grpc::GenericClientAsyncReaderWriter> call;
-    grpc::ByteBuffer message;
-
-    /// Waits for the operation that was begun. Returns whether it succeeded in time.
-    bool done(waiting_notice& notice, const std::string& what) {
-      void* tag = nullptr;
-      bool ok = false;
-      const auto give_up = [&] {
-        context.TryCancel();
-        queue.Next(&tag, &ok);
-      };
-      do {
-        if (queue.AsyncNext(&tag, &ok, detail::deadline_in(notice.pause())) == grpc::CompletionQueue::GOT_EVENT) return ok;
-        try {
-          notice.tell(what);
-        } catch (...) {  // gRPC uses this object until the operation has ended
-          give_up();
-          throw;
-        }
-      } while (notice.left() > std::chrono::milliseconds(0));
-      give_up();
-      return false;
-    }
-    bool done() {
-      void* tag = nullptr;
-      bool ok = false;
-      return queue.Next(&tag, &ok) && ok;
-    }
-    /// The last operation.
-    grpc::Status finish() {
-      grpc::Status status;
-      call->Finish(&status, this);
-      done();
-      return status;
-    }
-  };
-
   void open(std::chrono::milliseconds timeout, const char* failure, const waiting_notice::listener& on_waiting = {}) {
     waiting_notice notice(on_waiting, timeout);
     const std::string what = text_of({"waits for ", name_});
-    auto opened = std::make_shared<stream>();
-    stream& s = *opened;
-    {
-      const std::lock_guard lock(mutex_);
-      if (leaves_) throw communication_error(text_of({"this worker has left ", name_}));
-      stream_ = opened;
-    }
     server_connection::attempt way;
     call_status why;  // that this process is refused says more than that a later attempt took too long
-    while (!(way = connection_.open(clock::now() + notice.left())).calls) {
-      if (why.error_code() != grpc::StatusCode::UNAUTHENTICATED) why = way.why;
+    while (!(way = connection_.open(clock::now() + notice.left())).open) {
+      if (why.code != status_code::unauthenticated) why = way.why;
       if (notice.left() == std::chrono::milliseconds(0) || has_left())
-        throw communication_error(text_of({name_, failure, timeout.count(), " ms: ", why.error_message()}));
+        throw communication_error(text_of({name_, failure, timeout.count(), " ms: ", why.text}));
       notice.tell(with_reason(what, why));
       std::this_thread::sleep_for(std::min(notice.left(), std::chrono::milliseconds(50)));
     }
-    s.call = way.calls->PrepareCall(&s.context, parameter_methods::join, &s.queue);
-    s.call->StartCall(&s);
-    bool ok = s.done(notice, what);
-    if (ok) {
-      s.call->Write(wire::sealed(self_, control::join_request{who_, timeout}), &s);
-      ok = s.done(notice, what);
+    calls_of_thread calls;
+    calls.begin(way.open, parameter_methods::join, wire::sealed(self_, control::join_request{who_, timeout}),
+                clock::now() + notice.left());
+    std::optional<ended_call> joined;
+    while (!joined) {
+      joined = calls.next(clock::now() + std::min(notice.pause(), std::chrono::milliseconds(100)));
+      if (has_left()) throw communication_error(text_of({"this worker has left ", name_}));
+      if (!joined) notice.tell(what);
     }
-    if (ok) {
-      s.call->Read(&s.message, &s);
-      ok = s.done(notice, what);
-    }
-    if (ok) {
+    const call_status& status = joined->end.status;
+    if (status.ok()) {
       const std::lock_guard lock(mutex_);
-      calls_ = way.calls;
-      return s.call->Read(&s.message, &s);
+      joined_ = way.open;
+      return;
     }
-    const grpc::Status status = s.finish();
-    connection_.drop(way.calls);
-    if (status.error_code() == grpc::StatusCode::FAILED_PRECONDITION) throw_error(status.error_message());
-    throw communication_error(
-        text_of({name_, failure, timeout.count(), " ms",
-                 status.error_code() == grpc::StatusCode::CANCELLED ? "" : text_of({": ", status.error_message()})}));
+    way.open->close();
+    if (status.code == status_code::failed_precondition) throw_error(status.text);
+    throw communication_error(text_of({name_, failure, timeout.count(), " ms",
+                                       status.code == status_code::deadline_exceeded ? "" : text_of({": ", status.text})}));
   }
 
   bool has_left() {
@@ -172,9 +121,7 @@ class server_session {
 
   void stay() {
     for (;;) {
-      stream_->done();
-      stream_->finish();
-      connection_.drop(stub());
+      connection()->wait_until_ended();
       {
         const std::lock_guard lock(mutex_);
         if (leaves_) return;
@@ -211,16 +158,15 @@ class server_session {
       tells = tells && !away_;
     }
     if (tells) {
-      grpc::ClientContext context;
       // Servers are left one after the other; a server that hangs must not delay this for longer than its pings.
-      context.set_deadline(detail::deadline_in(ping_after + ping_timeout));
-      grpc::ByteBuffer answer;
-      unary_call(*stub(), context, parameter_methods::leave, wire::sealed(self_, control::empty_message{}), answer);
+      const ping_times pings;
+      call_and_wait(connection(), parameter_methods::leave, wire::sealed(self_, control::empty_message{}),
+                    clock::now() + pings.after + pings.timeout);
     }
     {
       const std::lock_guard lock(mutex_);
       leaves_ = true;
-      stream_->context.TryCancel();
+      joined_->close();
       news_.notify_all();
     }
     thread_.join();
@@ -233,8 +179,7 @@ class server_session {
   const std::chrono::milliseconds retry_for_;
   std::mutex mutex_;
   std::condition_variable news_;
-  std::shared_ptr<stream> stream_;
-  server_connection::stub calls_;
+  std::shared_ptr<message_connection> joined_;
   long joins_ = 0;
   bool away_ = false, leaves_ = false, final_ = false;
   clock::time_point away_since_{};

@@ -1,5 +1,5 @@
-// multi_worker_xla: one process per host, and the devices of all hosts as one. Needs gRPC.
-// needs: grpc protozero
+// multi_worker_xla: one process per host, and the devices of all hosts as one. Needs OpenSSL and protozero.
+// needs: openssl protozero
 #pragma once
 #include <chrono>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Models of concepts that lack a member.
-// needs: grpc protozero
+// needs: openssl protozero
 
 // case: resolver_without_call
 // error: incomplete_model<.*resolver_of_mine.*because<.*a_resolver_such_as_tf_config_comes_first_and_returns_a_cluster_when_called>

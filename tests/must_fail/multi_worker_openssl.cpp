@@ -1,5 +1,5 @@
 // Strategies of several processes.
-// needs: grpc protozero
+// needs: openssl protozero
 
 using namespace strata;
 

@@ -1,5 +1,5 @@
 // Strategies of several processes.
-// needs: grpc protozero emulated_cuda
+// needs: openssl protozero emulated_cuda
 
 // case: multi_worker_mirrored_of_gpu
 // error: wrong_argument<.*tf_config, .*gpu>.*because<.*multi_worker_mirrored_takes_a_resolver_then_options_and_zero_or_devices_and_options>

@@ -1,5 +1,5 @@
 // parameter_server.
-// needs: grpc protozero
+// needs: openssl protozero
 
 // case: parameter_server_of_cpus
 // error: wrong_argument<.*tf_config, .*cpus>.*because<.*parameter_server_takes_a_resolver_such_as_tf_config_and_parameter_server_options>
