@@ -6,6 +6,7 @@
 // whole program
 #include <strata/distribute/parameter_server.hpp>
 
+#include <strata/distribute/mirrored.hpp>
 #include <strata/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
 

@@ -71,7 +71,7 @@ constexpr auto layers_in_a_row() {
     }
   for (int s = 0; s < l.count; ++s)
     for (int k = 0; k < row.count; ++k)
-      if (row.first[k] <= l.slots[s].node && l.slots[s].node < row.first[k + 1])
+      if (row.first[k] <= l.slots[s].node && row.first[k + 1] > l.slots[s].node)
         row.cost[k] += per_byte * bytes_of_number * passes_of_weights / samples_of_micro_batch * l.slots[s].what.extents.size();
   return row;
 }
