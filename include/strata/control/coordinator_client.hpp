@@ -135,8 +135,8 @@ class coordinator_client final : public core::key_value_store {
   /// Sends a heartbeat with what this process waits for. Returns when the next heartbeat is due or something has happened, with
   /// the announcements of members. `knows_failure`: this process has been notified that its generation has failed, and will
   /// request the next one. `knows_notice`: the number of the last notice that it has received.
-  std::pair<detail::call_status, notice> beat(const core::wait_state::report& waits, bool knows_failure, std::uint64_t knows_notice,
-                                              clock::time_point deadline) {
+  std::pair<detail::call_status, notice> beat(const core::wait_state::report& waits, bool knows_failure,
+                                              std::uint64_t knows_notice, clock::time_point deadline) {
     const auto [status, answer] = attempt(methods::beat, sealed(heartbeat_message{waits, knows_failure, knows_notice}), deadline);
     return {status, status.ok() ? understood<notice>(answer) : notice{}};
   }

@@ -172,8 +172,8 @@ class message_server {
   static constexpr std::size_t most_unknown = 32, largest_of_unknown = 72 << 10;
 
   /// `who` names the server in errors: "the coordinator".
-  /// Throws strata::strata_error if it cannot listen at `where`, if the address is open to other machines without a proof, or if fewer
-  /// connections are allowed than there are members.
+  /// Throws strata::strata_error if it cannot listen at `where`, if the address is open to other machines without a proof, or if
+  /// fewer connections are allowed than there are members.
   message_server(const endpoint& where, const std::string& who, message_service& service, const control_options& options,
                  const server_limits& limits)
       : admission_(options), service_(service), limits_(limits), most_(std::size_t(std::max(1, options.connections))) {
