@@ -85,7 +85,7 @@ inline constexpr char identity_of_node = 0;
 
 /// Records the failure of an item, unless there is one already.
 constexpr void fail(recorder& r, int node, const reason& why, shape received = {}, shape wanted = {}) {
-  if (r.failed->node < 0) *r.failed = {std::max(node, 0), &why, received, r.here, false, wanted};
+  if (!r.failed->happened()) *r.failed = {std::max(node, 0), &why, received, r.here, false, wanted};
 }
 
 /// A node among the items of another one records nothing: it is where that row goes on.
@@ -127,7 +127,7 @@ struct structure<N> {
       return out;
     }
     r.layers = layers;
-    for (int k = begin; k < r.size && r.failed->node < 0; ++k) {
+    for (int k = begin; k < r.size && !r.failed->happened(); ++k) {
       tape_node& node = r.nodes[k];
       const tape_node& first = r.nodes[owner + k - begin];
       const shape received = r.nodes[node.input[0]].out, wanted = r.nodes[first.input[0]].out;
@@ -345,7 +345,7 @@ struct structure<items_of_graph<type_list<N...>, type_list<Losses...>>> {
     static constexpr int record(recorder& r, int at) {
       const int layers = r.layers, loss = structure<Loss>::record(r, at);
       r.layers = layers;
-      if (r.failed->node < 0) r.nodes[loss].layer_number = r.nodes[at].layer_number;
+      if (!r.failed->happened()) r.nodes[loss].layer_number = r.nodes[at].layer_number;
       return loss;
     }
   };
@@ -371,7 +371,7 @@ struct structure<items_of_graph<type_list<N...>, type_list<Losses...>>> {
     }
     --r.here.depth;
     r.places = nullptr;
-    for (int k = 0; k < r.size && r.failed->node < 0; ++k)
+    for (int k = 0; k < r.size && !r.failed->happened(); ++k)
       if (const int owner = r.nodes[k].owner; owner >= 0 && r.nodes[k].frozen != r.nodes[owner].frozen)
         fail(r, k, reasons::shared_layers_are_frozen_in_all_uses_or_in_none);
     return last;

@@ -45,7 +45,7 @@ struct structure<divided<Items, Map, Ranks>> {
 
   static constexpr int record(recorder& r, int in) {
     const int first = r.size, out = structure<Items>::record(r, in);
-    if (r.failed->node >= 0) return out;
+    if (r.failed->happened()) return out;
     [&]<class... Node>(type_list<Node...>) {
       int i = first;
       ((r.nodes[i++].operation = &info_of<typename Node::operation>), ...);

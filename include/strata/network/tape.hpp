@@ -43,6 +43,8 @@ struct tape_failure {
   item_path where;
   bool misused_option = false;
   shape other{};  // a join: the shape that differs from the received one; others: the shape that the operation takes, if given
+
+  constexpr bool happened() const { return node >= 0; }
 };
 }  // namespace core
 
@@ -53,7 +55,7 @@ struct tape {
   tape_node nodes[N];
   tape_failure failed;
 
-  constexpr bool well_shaped() const { return failed.node < 0; }
+  constexpr bool well_shaped() const { return !failed.happened(); }
   /// The shape of input k of node i.
   constexpr shape in(int i, int k = 0) const { return nodes[nodes[i].input[k]].out; }
 };
@@ -157,7 +159,7 @@ struct recorder {
   }
   constexpr int add(const operation_info& operation, const layer_info& layer, std::span<const int> inputs) {
     const int id = size++;
-    if (failed->node >= 0) return id;
+    if (failed->happened()) return id;
     tape_node& n = nodes[id];
     n.operation = &operation;
     n.layer = &layer;
@@ -311,7 +313,7 @@ struct structure<frozen<Items...>> {
   static constexpr int record(recorder& r, int in) {
     const int first = r.size;
     const int out = record_row<0, Items...>(r, in);
-    if (r.failed->node >= 0) return out;
+    if (r.failed->happened()) return out;
     [&]<class... Node>(type_list<Node...>) {
       int i = first;
       ((r.nodes[i].operation = &info_of<typename Node::operation>, r.nodes[i++].frozen = true), ...);
@@ -328,7 +330,7 @@ struct structure<on_device<Index, Items...>> {
   static constexpr int record(recorder& r, int in) {
     const int first = r.size;
     const int out = record_row<0, Items...>(r, in);
-    for (int i = first; i < r.size && r.failed->node < 0; ++i)
+    for (int i = first; i < r.size && !r.failed->happened(); ++i)
       if (r.nodes[i].device < 0) r.nodes[i].device = Index;
     return out;
   }
@@ -344,7 +346,7 @@ struct structure<sequential<input<Extents...>, Items...>> {
   using types = typename structure<branch<Items...>>::types;
 
   static constexpr int record(recorder& r, int in) {
-    if (r.failed->node < 0 && r.nodes[in].out != shape{Extents...})
+    if (!r.failed->happened() && r.nodes[in].out != shape{Extents...})
       *r.failed = {r.size,           &reasons::an_inner_network_receives_the_shape_of_its_input, r.nodes[in].out, r.here, false,
                    shape{Extents...}};
     return record_row<1, Items...>(r, in);

@@ -261,9 +261,11 @@ struct refused_predictions<Network> {
 template <class... Output>
   requires(sizeof...(Output) > 1)
 struct refused_predictions<graph<Output...>> {
-  template <class>
-  using of_output = predictions<float, shape{}>;
-  using type = std::tuple<of_output<Output>...>;
+  template <class>  // no alias: nvcc would replace it by a type without the pack
+  struct of_output {
+    using type = predictions<float, shape{}>;
+  };
+  using type = std::tuple<typename of_output<Output>::type...>;
 };
 }  // namespace detail
 
