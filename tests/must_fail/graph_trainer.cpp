@@ -3,6 +3,7 @@
 #include <strata/data.hpp>
 #include <strata/distribute/pipeline.hpp>
 #include <strata/strata.hpp>
+#include <strata/train/predictor.hpp>
 #include <vector>
 
 using namespace strata;
@@ -250,5 +251,55 @@ void train() {
   model.fit(data::from_tensor_slices(rows, kinds) | data::batch<10>, epochs(2));
 #else
   model.fit(data::from_tensor_slices(of<tags>(rows), of<kind>(kinds)) | data::batch<10>, epochs(2));
+#endif
+}
+
+// case: graph_fitted_to_x_and_y
+// error: wrong_argument<.*because<.*a_graph_takes_columns_such_as_of_image_of_an_array_or_batches_of_a_data_set_with_columns>
+// whole program
+void train() {
+  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
+#ifdef TWIN
+  model.fit(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes), epochs(2));
+#else
+  model.fit(pixels, kinds, epochs(2));
+#endif
+}
+
+// case: refused_graph_with_a_loss_weight
+// error: output_without_loss<.*box.*because<.*each_output_of_a_graph_is_compared_such_as_compare_kind_of_a_loss>
+// whole program
+double train() {
+#ifdef TWIN
+  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
+#else
+  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{})};
+#endif
+  model.set_loss_weight<box>(0.5);
+  model.fit(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes), epochs(2));
+  return model.loss_weight_of<box>();
+}
+
+// case: graph_with_the_loss_weight_of_an_inner_node
+// error: no_output<.*both.*because<.*a_loss_weight_is_that_of_an_output_of_the_graph>
+// whole program
+void train() {
+  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
+#ifdef TWIN
+  model.set_loss_weight<box>(0.5);
+#else
+  model.set_loss_weight<both>(0.5);
+#endif
+  model.fit(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes), epochs(2));
+}
+
+// case: predictor_of_a_graph_with_x
+// error: predict: a graph takes a column for each input: predict\(of<image>\(pixels\), of<tags>\(words\)\)
+void predict() {
+  const predictor model{net{}, std::vector<float>(100)};
+#ifdef TWIN
+  const auto [one, two] = model.predict(of<image>(pixels), of<tags>(words));
+#else
+  const auto predicted = model.predict(pixels);
 #endif
 }

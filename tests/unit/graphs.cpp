@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <span>
 #include <sstream>
@@ -256,6 +257,30 @@ TEST_CASE("columns of different lengths and values that do not make whole sample
         "predict: words has 116 values: not a multiple of 3, and one sample has the shape (3,)");
   data.y = std::vector<float>(40 * 3, 7);
   CHECK(contains(error_of([&] { model.predict(of<numbers>(data.x), of<words>(data.y)); }), "embedding has 7 rows"));
+}
+
+TEST_CASE("errors about a batch name the input or the output") {
+  data_of_two data(40);
+  auto model = with_losses();
+  const auto fit = [&] {
+    return error_of([&] {
+      model.fit(of<numbers>(data.x), of<words>(data.y), of<kind>(data.kinds), of<place>(data.places), shuffle(false),
+                verbosity::off);
+    });
+  };
+  samples<float> batch = data.view();
+  batch.inputs[1] = nullptr;
+  CHECK(error_of([&] { model.train_step(batch); }) == "the batch has no inputs for words");
+  batch = data.view(), batch.truths[0].labels = nullptr;
+  CHECK(error_of([&] { model.train_step(batch); }) == "the batch has no labels for kind, which the loss needs");
+  batch = data.view(), batch.truths[1].targets = nullptr;
+  CHECK(error_of([&] { model.train_step(batch); }) == "the batch has no targets for place, which the loss needs");
+  data.kinds[7] = 3;
+  CHECK(contains(fit(), "sample 7 has the label 3 for kind, but the network has 3 classes"));
+  data.kinds[7] = 1, data.places[5] = NAN;
+  CHECK(contains(fit(), "element 1 of the target for place of sample 2 is nan"));
+  data.places[5] = 0, data.x[13] = INFINITY;
+  CHECK(contains(fit(), "element 1 of the input for numbers of sample 2 is inf"));
 }
 
 TEST_CASE("a graph of one input and one output is a network like any other") {

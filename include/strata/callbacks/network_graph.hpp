@@ -61,7 +61,7 @@ class network_graph {
       std::vector<std::string> inputs;
       for (int k = 0; k < n.arity; ++k) inputs.push_back(names[std::size_t(n.input[k])]);
       for (std::size_t s = 0; s < parameters.size(); ++s)
-        if (model.slots[s].node == int(i)) inputs.push_back(parameters[s]);
+        if (model.slots[s].node == (n.owner >= 0 ? n.owner : int(i))) inputs.push_back(parameters[s]);
       add(names[i], n.operation->name, inputs, n.out, true);
     }
     protozero::pbf_writer graph(bytes_), versions(graph, field::versions);

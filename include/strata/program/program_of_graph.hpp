@@ -2,8 +2,10 @@
 #pragma once
 #include <array>
 #include <cstddef>
+#include <strata/base/node_name.hpp>
 #include <strata/network/graph.hpp>
 #include <strata/program/program.hpp>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 
@@ -108,6 +110,21 @@ inline constexpr shape shape_of_end = [] {
     return t.nodes[ends.inputs[input]].out;
   else
     return t.nodes[ends.losses[index_in<Node>(typename Program::output_nodes{})]].out;
+}();
+
+/// The names of inputs and outputs, in the order of the tape; empty in a program without names.
+struct end_names {
+  std::string_view inputs[core::max_ends] = {}, outputs[core::max_ends] = {};
+};
+template <class Program>
+inline constexpr end_names names_of_ends = [] {
+  end_names names;
+  if constexpr (core::graph_program<Program>) {
+    const auto set = []<class... Node>(std::string_view* to, core::type_list<Node...>) { ((*to++ = node_name<Node>), ...); };
+    set(names.inputs, typename Program::network::inputs{});
+    set(names.outputs, typename Program::output_nodes{});
+  }
+  return names;
 }();
 
 /// The numbers of the outputs of a program in the order of the graph, in which they are reported.

@@ -88,6 +88,7 @@ class any_executor {
   struct program_info {
     std::span<const detail::reported_metric> metrics;  // the first is the loss
     const end_sizes& ends;                             // sizes of a sample
+    const detail::end_names& named;                    // inputs and outputs of a graph
   };
 
   virtual program_info about() const = 0;
@@ -213,7 +214,7 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   typename any_executor<T>::program_info about() const override {
     using reported = reported_metrics<Program>;
     static_assert(reported::sums == std::tuple_size_v<metric_sums<Program>>, "each sum has a name");
-    return {reported::all, ends_of_program<Program>};
+    return {reported::all, ends_of_program<Program>, names_of_ends<Program>};
   }
   any_process_group& group() override { return group_; }
   void check(const samples<T>& batch, row_range rows, const detail::sample_names& names) override {

@@ -145,10 +145,13 @@ class stream_over : public batch_stream<T> {
   [[gnu::cold]] void take(const samples<U>& from, samples<T>& batch) {
     batch = {};
     batch.count = from.count;
-    converted_.clear();
+    std::size_t used = 0;
     const auto convert = [&](const U* rows, long size) -> const T* {
       if (!rows) return nullptr;
-      return converted_.emplace_back(rows, rows + from.count * size).data();
+      if (used == converted_.size()) converted_.emplace_back();
+      std::vector<T>& to = converted_[used++];
+      to.assign(rows, rows + from.count * size);
+      return to.data();
     };
     [&]<class... Column>(type_list<Column...>) {
       int x = 0, y = 0;

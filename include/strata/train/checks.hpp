@@ -4,18 +4,24 @@
 #include <strata/base/error.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/batch_source.hpp>
+#include <strata/program/program_of_graph.hpp>
 #include <strata/program/row_tables.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace strata::detail {
 
+/// " for kind"; empty for an end without a name.
+inline std::string for_end(std::string_view name) { return name.empty() ? std::string() : text_of({" for ", name}); }
+
 /// Labels are checked because one outside the classes would read beyond the predictions.
-inline void check_labels(const std::int32_t* labels, row_range rows, int classes, const sample_names& names) {
+inline void check_labels(const std::int32_t* labels, row_range rows, int classes, const sample_names& names,
+                         std::string_view output = {}) {
   for (int n = rows.begin; n < rows.end; ++n)
     if (labels[n] < 0 || labels[n] >= classes)
-      throw_error({names.of(n), " has the label ", labels[n], ", but the network has ", classes, " classes: labels must be 0 to ",
-                   classes - 1});
+      throw_error({names.of(n), " has the label ", labels[n], for_end(output), ", but the network has ", classes,
+                   " classes: labels must be 0 to ", classes - 1});
 }
 
 /// Throws strata_error if the batch has no samples, or lacks an array that the network or a loss reads.
@@ -23,13 +29,16 @@ template <class Program>
 void check_arrays(const samples<typename Program::value_type>& batch) {
   if (batch.count < 1) throw_error({"a batch of ", batch.count, " samples: a step needs at least one"});
   for (int k = 0; k < ends_of_program<Program>.input_count; ++k)
-    if (!batch.inputs[k]) throw_error("the batch has no inputs");
+    if (!batch.inputs[k]) throw_error({"the batch has no inputs", for_end(names_of_ends<Program>.inputs[k])});
   [&]<class... Output>(type_list<Output...>) {
     [[maybe_unused]] int k = 0;
     const auto check = [&](label_kind kind) {
-      const truth_rows<typename Program::value_type>& truth = batch.truths[k++];
-      if (kind == label_kind::sparse && !truth.labels) throw_error("the batch has no labels, which the loss needs");
-      if (kind == label_kind::dense && !truth.targets) throw_error("the batch has no targets, which the loss needs");
+      const truth_rows<typename Program::value_type>& truth = batch.truths[k];
+      const std::string_view output = names_of_ends<Program>.outputs[k++];
+      if (kind == label_kind::sparse && !truth.labels)
+        throw_error({"the batch has no labels", for_end(output), ", which the loss needs"});
+      if (kind == label_kind::dense && !truth.targets)
+        throw_error({"the batch has no targets", for_end(output), ", which the loss needs"});
     };
     (check(Output::loss::labels), ...);
   }(typename Program::outputs{});
@@ -43,7 +52,8 @@ void check_rows(const samples<typename Program::value_type>& batch, row_range ro
     static constexpr tape_ends ends = ends_of(t);
     [[maybe_unused]] int k = 0;
     const auto check = [&](label_kind kind) {
-      if (kind == label_kind::sparse) check_labels(batch.truths[k].labels, rows, t.nodes[ends.losses[k]].out.last(), names);
+      if (kind == label_kind::sparse)
+        check_labels(batch.truths[k].labels, rows, t.nodes[ends.losses[k]].out.last(), names, names_of_ends<Program>.outputs[k]);
       ++k;
     };
     (check(Output::loss::labels), ...);
@@ -57,11 +67,12 @@ inline constexpr const char* after_bad_step =
 
 /// Throws strata_error if one of the `size` elements of sample n is nan or infinite.
 template <class T>
-void report_not_finite(const T* array, int n, long size, const std::string& where, const char* what, const sample_names& names) {
+void report_not_finite(const T* array, int n, long size, const std::string& where, const char* what, std::string_view end,
+                       const sample_names& names) {
   for (long i = 0; array && i < size; ++i)
     if (!std::isfinite(array[n * size + i]))
-      throw_error({where, ", because element ", i, " of the ", what, " of ", names.of(n), " is ", double(array[n * size + i]),
-                   after_bad_step});
+      throw_error({where, ", because element ", i, " of the ", what, for_end(end), " of ", names.of(n), " is ",
+                   double(array[n * size + i]), after_bad_step});
 }
 
 /// Guards against a fit within a fit: a second object for the same trainer throws strata_error.
@@ -90,12 +101,14 @@ class running_fit {
 /// Reports that the loss of a batch is nan or infinite, and where that comes from.
 template <class T>
 [[noreturn, gnu::cold]] void report_bad_loss(double loss, const samples<T>& batch, row_range rows, const end_sizes& ends,
-                                             int epoch, long step, const sample_names& names, bool is_first_of_fit) {
+                                             const end_names& named, int epoch, long step, const sample_names& names,
+                                             bool is_first_of_fit) {
   const std::string where = text_of({"epoch ", epoch + 1, ", step ", step + 1, ": the loss is ", loss});
   for (int n = rows.begin; n < rows.end; ++n) {
-    for (int k = 0; k < ends.input_count; ++k) report_not_finite(batch.inputs[k], n, ends.inputs[k], where, "input", names);
+    for (int k = 0; k < ends.input_count; ++k)
+      report_not_finite(batch.inputs[k], n, ends.inputs[k], where, "input", named.inputs[k], names);
     for (int k = 0; k < ends.output_count; ++k)
-      report_not_finite(batch.truths[k].targets, n, ends.outputs[k], where, "target", names);
+      report_not_finite(batch.truths[k].targets, n, ends.outputs[k], where, "target", named.outputs[k], names);
   }
   const bool saw_all = rows.begin == 0 && rows.end == batch.count;
   throw_error({where, ", although all inputs ", saw_all ? "" : "of this process ",

@@ -155,6 +155,14 @@ struct data_verdict<Program, Source, NeedsLabels> {
       wrong_argument<Source,
                      because<reasons::a_graph_takes_columns_such_as_of_image_of_an_array_or_batches_of_a_data_set_with_columns>>;
 };
+template <graph_program Program, class Source, bool NeedsLabels>
+  requires(!batch_source<Source>)
+struct data_verdict<Program, Source, NeedsLabels> {
+  using type = wrong_argument<
+      Source, because<(data::detail::is_element_view<Source>
+                           ? reasons::the_data_must_come_in_batches_put_batch_after_it
+                           : reasons::a_graph_takes_columns_such_as_of_image_of_an_array_or_batches_of_a_data_set_with_columns)>>;
+};
 template <graph_program Program, class X, class Y, bool NeedsLabels>
 struct data_verdict<Program, arrays<X, Y>, NeedsLabels> {
   using type =

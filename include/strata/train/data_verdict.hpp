@@ -122,7 +122,7 @@ struct data_verdict {
 };
 
 template <class Program, class Source, bool NeedsLabels>
-  requires(!batch_source<Source>)
+  requires(!batch_source<Source> && !requires { typename Program::output_nodes; })
 struct data_verdict<Program, Source, NeedsLabels> {
   static constexpr bool is_view = data::detail::is_element_view<Source>;
   using type =

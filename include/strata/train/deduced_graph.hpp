@@ -25,6 +25,8 @@ namespace reasons {
 inline constexpr reason each_output_of_a_graph_is_compared_such_as_compare_kind_of_a_loss{
     "each output of a graph is compared: compare<kind>(sparse_categorical_crossentropy{}, accuracy{})"};
 inline constexpr reason compare_names_an_output_of_the_graph{"compare names an output of the graph: one of its arguments"};
+inline constexpr reason a_loss_weight_is_that_of_an_output_of_the_graph{
+    "set_loss_weight and loss_weight_of name an output of the graph: one of its arguments"};
 inline constexpr reason an_output_has_one_loss_and_several_metrics{
     "an output has one loss, and several metrics in the same compare"};
 inline constexpr reason compare_belongs_to_a_graph_a_sequential_takes_a_loss_and_metrics{

@@ -298,6 +298,12 @@ class trainer<detail::refused_program<Sentence, Network, Values>, void> {
   void reset_optimizer() {}
   void set_trainable(const auto&...) {}
   bool is_trainable(const auto&...) const { return true; }
+  template <class Node>
+  void set_loss_weight(double) {}
+  template <class Node>
+  double loss_weight_of() const {
+    return 1;
+  }
   bool is_chief() const { return true; }
 };
 

@@ -283,8 +283,8 @@ template <class T>
   state.stop_training = true;
   if (state.bad_loss_ends_training) return;
   if (!batch || batch->stored) report_bad_loss_of_step(state.epoch, step);
-  report_bad_loss(state.loss, *batch, steps_.own_rows_of(*batch), executor_.about().ends, state.epoch, step - 1,
-                  names_in_stream<T>(stream_, batch->count, at.samples_of_epoch - batch->count),
+  report_bad_loss(state.loss, *batch, steps_.own_rows_of(*batch), executor_.about().ends, executor_.about().named, state.epoch,
+                  step - 1, names_in_stream<T>(stream_, batch->count, at.samples_of_epoch - batch->count),
                   state.epoch == settings_.first_epoch && step == 1);
 }
 

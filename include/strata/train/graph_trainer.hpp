@@ -169,8 +169,7 @@ class trainer<Program, Strategy> : public core::trained_model<Program, Strategy>
   /// the graph's outputs.
   /// Throws strata_error as the trainer of other networks does.
   core::metric_sums<Program> train_step(const core::samples<T>& batch) {
-    detail::weighted_batch<Program> weighted;
-    return training_.factors.reported(training_.train_step(weighted.of(batch, training_.factors)));
+    return training_.factors.reported(training_.train_step(weighted_.of(batch, training_.factors)));
   }
   template <class... Columns>
     requires(sizeof...(Columns) > 0 && (detail::is_column<std::remove_cvref_t<Columns>> && ...))
@@ -201,11 +200,16 @@ class trainer<Program, Strategy> : public core::trained_model<Program, Strategy>
   }
 
  private:
+  detail::weighted_batch<Program> weighted_;  // of train_step
+
   template <class Node>
   static constexpr int number_of_output() {
     constexpr int number = detail::index_in<Node>(typename Program::output_nodes{});
-    static_assert(number >= 0, "the graph has no such output");
-    return number;
+    using sentence =
+        std::conditional_t<(number >= 0), detail::no_complaint,
+                           core::no_output<Node, detail::because<reasons::a_loss_weight_is_that_of_an_output_of_the_graph>>>;
+    static_assert(detail::diagnosed<sentence>[0]);
+    return std::max(number, 0);
   }
   void take_weight(const auto&) {}
   template <class Node, class Loss, class Metrics>

@@ -111,10 +111,16 @@ class predictor : public detail::shapes_of_predictor<Network> {
         });
   }
   auto predict(std::span<const value_type> x) const {
-    predictions<value_type, Network::output_shape> out;
-    out.values.resize(x.size() / std::size_t(Network::input_shape.size()) * std::size_t(Network::output_shape.size()));
-    predict(x, out.values);
-    return out;
+    static_assert(!detail::graph_of_several_ends<Network>,
+                  "predict: a graph takes a column for each input: predict(of<image>(pixels), of<tags>(words))");
+    if constexpr (!detail::graph_of_several_ends<Network>) {
+      predictions<value_type, Network::output_shape> out;
+      out.values.resize(x.size() / std::size_t(Network::input_shape.size()) * std::size_t(Network::output_shape.size()));
+      predict(x, out.values);
+      return out;
+    } else {
+      return predictions<value_type, shape{}>();
+    }
   }
   /// The outputs of a graph for a column for each input, `of<image>(pixels)`, as trainer::predict returns them. Throws
   /// strata_error if the sizes of the columns do not match. Needs <strata/train/graph_trainer.hpp>.
