@@ -112,7 +112,7 @@ struct image_code {
     kept_weights weights[thirty_twos][tiles_across];
     image_type image;
   };
-  static constexpr int blocks_with_shared_bytes(int bytes) { return std::max(int(bytes / (sizeof(shared) + 1024)), 1); }
+  static constexpr int blocks_with_shared_bytes(int bytes) { return std::max(bytes / int(sizeof(shared) + 1024), 1); }
   /// As many as an H100 has shared memory for, and registers: 128 for each thread of 16 warps.
   static constexpr int blocks_of_multiprocessor = std::min(blocks_with_shared_bytes(228 * 1024), std::max(16 * 32 / threads, 1));
   Product product;
