@@ -86,8 +86,8 @@ struct raw {
       : link(std::make_unique<detail::plain_stream>(detail::dial(where, steady_clock::now() + 5s).first), false, 1 << 20) {
     link.flush();
   }
-  void request(std::uint32_t number, std::string_view method) {
-    link.send({.call = number, .kind = frame_kind::request}, method, ::request({}));
+  void begin(std::uint32_t number, std::string_view method) {
+    link.send({.call = number, .kind = frame_kind::request}, method, request({}));
   }
   std::optional<detail::received_frame> next() {
     for (const auto until = steady_clock::now() + 20s; !link.has_ended();) {
@@ -126,7 +126,7 @@ TEST_CASE("messages of all sizes, many at a time and from several threads, are a
 TEST_CASE("a caller that reads late gets all answers") {
   served s({.calls = 1000});
   raw caller(s.where);
-  for (std::uint32_t i = 0; i < 800; ++i) caller.request(i, "/echo");
+  for (std::uint32_t i = 0; i < 800; ++i) caller.begin(i, "/echo");
   std::this_thread::sleep_for(300ms);
   for (std::uint32_t i = 0; i < 800; ++i) {
     const auto answer = caller.next();
@@ -174,7 +174,7 @@ TEST_CASE("who breaks the protocol, makes too many calls or does not answer ping
   served s({.calls = 10, .pings = {.after = 300ms, .timeout = 300ms}});
   raw talks(s.where), floods(s.where), silent(s.where), answers(s.where);
   talks.link.send({.call = 1, .kind = frame_kind::answer}, {}, {});
-  for (std::uint32_t i = 0; i < 20; ++i) floods.request(i, "/keep");
+  for (std::uint32_t i = 0; i < 20; ++i) floods.begin(i, "/keep");
   while (talks.next()) {
   }
   while (floods.next()) {
@@ -188,7 +188,7 @@ TEST_CASE("who breaks the protocol, makes too many calls or does not answer ping
     std::this_thread::sleep_for(10ms);
   }
   CHECK(pings >= 2);
-  answers.request(1, "/echo");
+  answers.begin(1, "/echo");
   CHECK(answers.next());
   while (silent.next()) {
   }

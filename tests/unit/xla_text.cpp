@@ -399,7 +399,7 @@ TEST_CASE("limits of traced numbers are those of the program") {
 TEST_CASE("a loss with too many ways says which one it is") {
   using twenty = program_of<sequential<input<3>, dense<20>>, by_element<false>, sgd>;
   CHECK_THROWS_WITH_AS(hlo::training_module<twenty>(sgd{}, {.rows = 4, .platform = {}}),
-                       doctest::Contains("by_element has more than 4096 ways"), strata::strata_error);
+                       doctest::Contains("by_element has more than 4096 paths"), strata::strata_error);
   using at_once = program_of<sequential<input<3>, dense<20>>, by_element<true>, sgd>;
   CHECK(hlo::training_module<at_once>(sgd{}, {.rows = 4, .platform = {}}).text.find("stablehlo.select") != std::string::npos);
 }
