@@ -76,11 +76,11 @@ TEST_CASE("what a sample becomes depends on seed, epoch and sample alone") {
   with_each_stage([](auto stage, auto other_seed) {
     const auto first = pixels_of(images(30) | stage);
     CHECK(first.size() == 30);
-    CHECK(first == pixels_of(images(30) | shuffle(30, {.seed = 3}) | stage));
-    CHECK(first == pixels_of(images(30) | stage | shuffle(30, {.seed = 3})));
+    CHECK(first == pixels_of(images(30) | data::shuffle(30, {.seed = 3}) | stage));
+    CHECK(first == pixels_of(images(30) | stage | data::shuffle(30, {.seed = 3})));
     CHECK(first != pixels_of(images(30) | stage, 1));
     CHECK(first != pixels_of(images(30) | other_seed));
-    CHECK(pixels_of(images(30) | stage, 5) == pixels_of(images(30) | shuffle(9) | stage, 5));
+    CHECK(pixels_of(images(30) | stage, 5) == pixels_of(images(30) | data::shuffle(9) | stage, 5));
   });
 }
 
@@ -343,7 +343,7 @@ TEST_CASE("samples lie in memory, scaled and mirrored, up to a number of stages 
 
   const auto x = from_tensor_slices(array<std::uint8_t, small>(std::vector<std::uint8_t>(3 * small.size())));
   const auto of_pairs = [&](auto part) {
-    const auto kept = zip(part, from_tensor_slices(std::vector{0, 1, 2})) | cache;
+    const auto kept = data::zip(part, from_tensor_slices(std::vector{0, 1, 2})) | cache;
     CHECK_FALSE(lie_in_memory(kept));
     std::vector<float> image(std::size_t(small.size()));
     float target = 0;
