@@ -1,4 +1,4 @@
-// The whole type-list machinery: join and element access. Everything else works on values.
+// The whole type-list machinery: join, element access and search. Everything else works on values.
 #pragma once
 #include <strata/base/namespaces.hpp>
 #include <type_traits>
@@ -64,6 +64,24 @@ using at_t = typename decltype(find_slot<I>(static_cast<typename indexed<List>::
 /// The types of T... for which Predicate<T>::value holds, in order.
 template <template <class> class Predicate, class... T>
 using filter_t = join_t<std::conditional_t<Predicate<T>::value, type_list<T>, type_list<>>...>;
+
+/// The index of the first false value; -1: there is none.
+template <int N>
+constexpr int first_false(const bool (&values)[N]) {
+  for (int k = 0; k < N; ++k)
+    if (!values[k]) return k;
+  return -1;
+}
+/// The index of a type in a list; -1: it is not there.
+template <class T, class... Among>
+constexpr int index_in(type_list<Among...>) {
+  return first_false({!std::is_same_v<T, Among>..., true});
+}
+template <class T, class... Among>
+inline constexpr int times_among = (int(std::is_same_v<T, Among>) + ... + 0);
+/// Whether no type comes twice.
+template <class... T>
+inline constexpr bool are_distinct = ((times_among<T, T...> == 1) && ...);
 }  // namespace detail
 
 }  // namespace strata

@@ -385,17 +385,6 @@ struct place_of_failure<items_of_graph<type_list<N...>, Losses>, std::integer_se
   using type = in_node<at_t<failure_of<items>.where.index[0], type_list<N...>>, failure_of<items>.where.index[P]...>;
 };
 
-template <class Node, class... Among>
-inline constexpr int times_among = (int(std::is_same_v<Node, Among>) + ... + 0);
-
-/// The index of the first false value; -1: there is none.
-template <int N>
-constexpr int first_false(const bool (&values)[N]) {
-  for (int k = 0; k < N; ++k)
-    if (!values[k]) return k;
-  return -1;
-}
-
 template <class N>
 struct is_graph_input : std::bool_constant<graph_input<N>> {};
 

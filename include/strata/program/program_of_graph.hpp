@@ -92,14 +92,6 @@ concept graph_program = requires { typename Program::output_nodes; };
 }  // namespace core
 
 namespace detail {
-/// The index of a type in a list; -1: it is not there.
-template <class T, class... Among>
-constexpr int index_in(type_list<Among...>) {
-  constexpr bool differs[] = {!std::is_same_v<T, Among>..., true};
-  const int found = first_false(differs);
-  return found;
-}
-
 /// The shape of a sample at an input or an output of a program of a graph.
 template <class Program, class Node>
 inline constexpr shape shape_of_end = [] {

@@ -17,20 +17,15 @@ template <class Program, class Columns>
 struct order_of_columns;
 template <class Program, class... Column>
 struct order_of_columns<Program, type_list<Column...>> {
+  template <bool AreInputs>
+  using nodes = join_t<
+      std::conditional_t<(Column::kind == label_kind::none) == AreInputs, type_list<typename Column::node>, type_list<>>...>;
   template <class... Node>
-  static constexpr std::array<int, sizeof...(Node)> find(type_list<Node...>, bool of_inputs) {
-    const auto number = [&]<class N>(std::type_identity<N>) {
-      int at = 0, found = -1;
-      ((((Column::kind == label_kind::none) == of_inputs)
-            ? (std::is_same_v<N, typename Column::node> ? void(found = at++) : void(++at))
-            : void()),
-       ...);
-      return found;
-    };
-    return {number(std::type_identity<Node>{})...};
+  static constexpr std::array<int, sizeof...(Node)> find(type_list<Node...>, auto among) {
+    return {index_in<Node>(among)...};
   }
-  static constexpr auto inputs = find(typename Program::network::inputs{}, true);
-  static constexpr auto truths = find(typename Program::output_nodes{}, false);
+  static constexpr auto inputs = find(typename Program::network::inputs{}, nodes<true>{});
+  static constexpr auto truths = find(typename Program::output_nodes{}, nodes<false>{});
 };
 
 template <class Program, class Source>

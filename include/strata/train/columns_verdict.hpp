@@ -149,14 +149,7 @@ struct data_verdict<Program, Source, NeedsLabels> {
   using type = typename decltype(sentence_on_columns<Program, held, NeedsLabels>(typename Source::columns{}))::type;
 };
 template <graph_program Program, class Source, bool NeedsLabels>
-  requires(batch_source<Source> && !has_columns<Source>)
-struct data_verdict<Program, Source, NeedsLabels> {
-  using type =
-      wrong_argument<Source,
-                     because<reasons::a_graph_takes_columns_such_as_of_image_of_an_array_or_batches_of_a_data_set_with_columns>>;
-};
-template <graph_program Program, class Source, bool NeedsLabels>
-  requires(!batch_source<Source>)
+  requires(!batch_source<Source> || !has_columns<Source>)
 struct data_verdict<Program, Source, NeedsLabels> {
   using type = wrong_argument<
       Source, because<(data::detail::is_element_view<Source>

@@ -72,12 +72,9 @@ class trainer<Program, Strategy> : public core::trained_model<Program, Strategy>
         detail::verdict_without_weights<detail::fit_verdict_with<Strategy, Program, std::remove_cvref_t<Source>, Options...>,
                                         Options...>;
     static_assert(detail::diagnosed<sentence>[0]);
-    training_history past;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>)
-      if (!serve())
-        training_.telling_errors(
-            [&] { detail::with_source(source, [&](auto& from) { past = training_.fit_on(from, options...); }); });
-    return past;
+      if (!serve()) return training_.fit_source(source, options...);
+    return {};
   }
 
   /// Trains on arrays: a column for each input and each output, then options, among them `batch_size(32)`, `shuffle(true)` and
@@ -105,11 +102,10 @@ class trainer<Program, Strategy> : public core::trained_model<Program, Strategy>
   evaluation evaluate(Source&& source, Options&&... options) {
     using sentence = typename detail::evaluate_verdict<Program, std::remove_cvref_t<Source>, Options...>::type;
     static_assert(detail::diagnosed<sentence>[0]);
-    evaluation out;
     if constexpr (std::is_same_v<sentence, detail::no_complaint>)
-      training_.telling_errors(
-          [&] { detail::with_source(source, [&](auto& from) { out = training_.evaluate_checked(from, options...); }); });
-    return out;
+      return training_.evaluate_source(source, options...);
+    else
+      return {};
   }
 
   /// The overload for arrays: columns, then `batch_size(32)` and callbacks.
@@ -124,9 +120,7 @@ class trainer<Program, Strategy> : public core::trained_model<Program, Strategy>
       training_.telling_errors([&] {
         detail::split_columns(
             [&](const auto& columns, auto&... options) {
-              auto batches =
-                  detail::batches_in_order<T>(samples_of("evaluate", columns), {}, detail::pick(batch_size(32), options...));
-              detail::with_source(batches, [&](auto& from) { out = training_.evaluate_checked(from, options...); });
+              out = training_.evaluate_samples(samples_of("evaluate", columns), options...);
             },
             first, more...);
       });

@@ -15,12 +15,9 @@ template <class Source, class... Options>
 training_history trainer<Program, Strategy>::fit(Source&& source, Options&&... options) {
   using sentence = typename detail::fit_verdict_with<Strategy, Program, std::remove_cvref_t<Source>, Options...>::type;
   static_assert(detail::diagnosed<sentence>[0]);
-  training_history past;
   if constexpr (std::is_same_v<sentence, detail::no_complaint>)
-    if (!serve())
-      training_.telling_errors(
-          [&] { detail::with_source(source, [&](auto& from) { past = training_.fit_on(from, options...); }); });
-  return past;
+    if (!serve()) return training_.fit_source(source, options...);
+  return {};
 }
 
 template <class Program, class Strategy>
@@ -43,11 +40,10 @@ template <class Source, class... Options>
 auto trainer<Program, Strategy>::evaluate(Source&& source, Options&&... options) -> evaluation {
   using sentence = typename detail::evaluate_verdict<Program, std::remove_cvref_t<Source>, Options...>::type;
   static_assert(detail::diagnosed<sentence>[0]);
-  evaluation out;
   if constexpr (std::is_same_v<sentence, detail::no_complaint>)
-    training_.telling_errors(
-        [&] { detail::with_source(source, [&](auto& from) { out = training_.evaluate_checked(from, options...); }); });
-  return out;
+    return training_.evaluate_source(source, options...);
+  else
+    return {};
 }
 
 template <class Program, class Strategy>
@@ -58,10 +54,8 @@ auto trainer<Program, Strategy>::evaluate(X&& x, Y&& y, Options&&... options) ->
   evaluation out;
   if constexpr (std::is_same_v<sentence, detail::no_complaint>)
     training_.telling_errors([&] {
-      auto batches = detail::batches_in_order<T>(
-          detail::with_weights("evaluate", detail::samples_of_arrays<Program>("evaluate", x, y), options...), {},
-          detail::pick(batch_size(32), options...));
-      detail::with_source(batches, [&](auto& from) { out = training_.evaluate_checked(from, options...); });
+      out = training_.evaluate_samples(
+          detail::with_weights("evaluate", detail::samples_of_arrays<Program>("evaluate", x, y), options...), options...);
     });
   return out;
 }

@@ -151,6 +151,28 @@ class training {
       return (option);
   }
 
+  /// fit and evaluate on a batch_source that the caller has given.
+  template <class Source, class... Options>
+  training_history fit_source(Source& source, Options&... options) {
+    training_history past;
+    telling_errors([&] { with_source(source, [&](auto& from) { past = fit_on(from, options...); }); });
+    return past;
+  }
+  template <class Source, class... Options>
+  evaluation evaluate_source(Source& source, Options&... options) {
+    evaluation out;
+    telling_errors([&] { with_source(source, [&](auto& from) { out = evaluate_checked(from, options...); }); });
+    return out;
+  }
+  /// Evaluates samples in memory.
+  template <class Samples, class... Options>
+  evaluation evaluate_samples(Samples samples, Options&... options) {
+    auto batches = batches_in_order<T>(std::move(samples), {}, pick(batch_size(32), options...));
+    evaluation out;
+    with_source(batches, [&](auto& from) { out = evaluate_checked(from, options...); });
+    return out;
+  }
+
   template <class Source, class... Options>
   training_history fit_on(Source& source, Options&... options) {
     [[maybe_unused]] const int size = batch_size_of(source);

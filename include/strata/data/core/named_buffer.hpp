@@ -22,7 +22,7 @@ class named_buffer<T, type_list<column_of<Node, S, Kind>...>> {
   static constexpr int columns = sizeof...(Node);
   static constexpr std::size_t sizes[] = {std::size_t{S.size()}...};
   static constexpr label_kind kinds[] = {Kind...};
-  static constexpr bool distinct = are_distinct<Node...>;
+  static constexpr bool distinct = strata::detail::are_distinct<Node...>;
   static_assert(distinct, "a data set has a node twice");
   static_assert(((Kind == label_kind::none) + ... + 0) <= max_ends && ((Kind != label_kind::none) + ... + 0) <= max_ends,
                 "a data set has at most eight columns of inputs and eight of outputs");

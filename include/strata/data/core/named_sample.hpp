@@ -40,12 +40,6 @@ inline constexpr bool is_named_sample = false;
 template <class... Columns>
 inline constexpr bool is_named_sample<named_sample<Columns...>> = true;
 
-/// Whether no type comes twice.
-template <class... Nodes>
-inline constexpr bool are_distinct = true;
-template <class First, class... Nodes>
-inline constexpr bool are_distinct<First, Nodes...> = (!std::same_as<First, Nodes> && ...) && are_distinct<Nodes...>;
-
 /// What the values V of a node are in a batch: an input has numbers; an integer for an output is a class.
 template <class Node, class V>
 inline constexpr label_kind kind_of_column = strata::detail::names_input<Node> ? label_kind::none
@@ -185,7 +179,7 @@ inline constexpr bool is_wrong_columns<wrong_columns<AreDistinct>> = true;
 /// values: numbers, std::arrays of numbers or tensors (which refer to the memory of others).
 template <class... Node, class... V>
 constexpr auto columns(core::column<Node, V>... parts) {
-  constexpr bool distinct = detail::are_distinct<Node...>, fit = (detail::numbers<std::remove_cvref_t<V>>::valid && ...);
+  constexpr bool distinct = strata::detail::are_distinct<Node...>, fit = (detail::numbers<std::remove_cvref_t<V>>::valid && ...);
   if constexpr (distinct && fit)
     return named_sample<core::column<Node, std::remove_cvref_t<V>>...>{{std::forward<V>(parts.values)}...};
   else

@@ -66,7 +66,7 @@ class struct_rows<R, column<Node, Pointer>...>
 struct from_structs_fn {
   template <std::ranges::input_range R, class... Node, class... Pointer>
   auto operator()(R records, column<Node, Pointer>... columns) const {
-    constexpr bool lie_in_memory = indexable<R> && in_memory<R>, distinct = are_distinct<Node...>;
+    constexpr bool lie_in_memory = indexable<R> && in_memory<R>, distinct = strata::detail::are_distinct<Node...>;
     constexpr bool members = (member_of<std::remove_cvref_t<Pointer>>::fits && ... && (sizeof...(Node) > 0));
     static_assert(lie_in_memory, "data::from_structs takes a vector or a span of structs");
     static_assert(distinct, "data::from_structs has a node twice");

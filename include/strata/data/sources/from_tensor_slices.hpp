@@ -334,7 +334,7 @@ struct from_tensor_slices_fn {
   template <class... Node, class... Values>
     requires(sizeof...(Node) > 0)
   auto operator()(column<Node, Values>... columns) const {
-    constexpr bool distinct = are_distinct<Node...>;
+    constexpr bool distinct = strata::detail::are_distinct<Node...>;
     constexpr bool fit = ((row_array<std::remove_cvref_t<Values>> || range_of_numbers<std::remove_cvref_t<Values>>) && ...);
     static_assert(distinct, "data::from_tensor_slices has a node twice");
     static_assert(

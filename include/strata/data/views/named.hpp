@@ -68,7 +68,7 @@ struct named_fn {
     static_assert(right_view, "data::named takes a view of samples: put it before batch");
     if constexpr (sample_view<V>) {
       constexpr bool has_truth = rows_t<V>::labels != label_kind::none;
-      constexpr bool a_name_each = sizeof...(Y) == (has_truth ? 1 : 0), distinct = are_distinct<X, Y...>;
+      constexpr bool a_name_each = sizeof...(Y) == (has_truth ? 1 : 0), distinct = strata::detail::are_distinct<X, Y...>;
       constexpr bool takes_classes = rows_t<V>::labels != label_kind::sparse || !(strata::detail::names_input<Y> || ...);
       static_assert(a_name_each, "data::named takes a node for x of samples, and one for the label or target if they have one");
       static_assert(distinct, "data::named has a node twice");

@@ -220,7 +220,7 @@ template <class A, class B>
 inline constexpr bool zips_distinct_names = true;
 template <class... A, class... B>
 inline constexpr bool zips_distinct_names<type_list<A...>, type_list<B...>> =
-    are_distinct<typename A::node..., typename B::node...>;
+    strata::detail::are_distinct<typename A::node..., typename B::node...>;
 template <named_view A, named_view B>
 inline constexpr bool zips_distinct_names<A, B> = zips_distinct_names<typename rows_t<A>::columns, typename rows_t<B>::columns>;
 
