@@ -57,6 +57,13 @@ class hdf5_file {
     if (!file_) throw_error({name_, ": damaged, or an HDF5 file of a newer version"});
   }
 
+  hdf5_file(const hdf5_file&) = delete;
+  hdf5_file& operator=(const hdf5_file&) = delete;
+  ~hdf5_file() {
+    const detail::hdf5_call call;
+    file_ = {};
+  }
+
   const std::string& name() const { return name_; }
 
   /// Whether there is a group or an array at a path such as layers/dense/vars.

@@ -27,6 +27,12 @@ class hdf5_image {
     links_ = {H5Pcreate(H5P_LINK_CREATE), H5Pclose};
     if (!file_ || !links_ || H5Pset_create_intermediate_group(links_.id(), 1) < 0) fail("/");
   }
+  hdf5_image(const hdf5_image&) = delete;
+  hdf5_image& operator=(const hdf5_image&) = delete;
+  ~hdf5_image() {
+    const detail::hdf5_call call;
+    links_ = {}, file_ = {};
+  }
 
   void group(const std::string& path) {
     const detail::hdf5_call call;
