@@ -48,7 +48,7 @@ int main(int, char** argv) try {
   try {
     pictures.image("gray", std::vector<std::uint8_t>(9), 3, 4, 1, 0);
   } catch (const strata_error& e) {
-    std::printf("refused 0 %d\n", std::string(e.what()) == "an image of 3 x 4 x 1 has not 9 values");
+    std::printf("refused 0 %d\n", std::string(e.what()) == "an image of 3 x 4 x 1 does not have 9 values");
   }
 } catch (const std::exception& e) {
   std::cerr << e.what() << '\n';

@@ -110,7 +110,7 @@ TEST_CASE("the devices of a client, and clients with options") {
 TEST_CASE("a client whose devices cannot be told is given back") {
   const nothing_left end;
   observed().failing_function = "device_description_kind";
-  CHECK(contains(error_of([] { pjrt::client::of(mock()); }), "describe the devices: the plugin libmock_pjrt.so says"));
+  CHECK(contains(error_of([] { pjrt::client::of(mock()); }), "describe the devices: the plugin libmock_pjrt.so reports"));
   CHECK(observed().calls["client_destroy"] == 1);
   CHECK(pjrt::client::of(mock())->devices() == 4);
 }
@@ -250,7 +250,7 @@ TEST_CASE("a compiled module that cannot be looked at is given back") {
   const auto c = pjrt::client::of(mock());
   for (const char* function : {"loaded_executable_get_executable", "executable_num_outputs"}) {
     observed().failing_function = function;
-    CHECK(contains(error_of([&] { c->compile(step(1)); }), "look at a compiled module: the plugin libmock_pjrt.so says"));
+    CHECK(contains(error_of([&] { c->compile(step(1)); }), "look at a compiled module: the plugin libmock_pjrt.so reports"));
     CHECK(observed().alive["loaded executable"] == 0);
   }
 }

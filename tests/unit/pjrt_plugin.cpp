@@ -60,7 +60,7 @@ TEST_CASE("a plugin with another interface is refused when it is loaded") {
   CHECK(error_of_plugin("size 55 96") == "no error");
   CHECK(contains(error_of_plugin("size 55 1000"),
                  "expects 1000 bytes of arguments for loaded_executable_execute, but strata supports"));
-  CHECK(contains(error_of_plugin("size 55 40"), "wants 40 bytes of arguments for loaded_executable_execute"));
+  CHECK(contains(error_of_plugin("size 55 40"), "expects 40 bytes of arguments for loaded_executable_execute"));
   CHECK(contains(error_of_plugin("unchecked"), "does not check the size of the arguments of event_destroy"));
   CHECK(contains(error_of_plugin("without 1"), "cannot report its errors"));
 }

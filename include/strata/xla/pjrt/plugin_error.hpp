@@ -38,7 +38,7 @@ constexpr const char* name_of(status s) {
   return int(s) >= 0 && int(s) <= int(status::unauthenticated) ? names[int(s)] : "of a code that is unknown to strata";
 }
 
-/// An error of a plugin: "compile: the plugin NAME says (invalid argument, code 3): ...".
+/// An error of a plugin: "compile: the plugin NAME reports (invalid argument, code 3): ...".
 struct plugin_error : strata_error {
   status code;
   std::string message;  // the plugin's own words
