@@ -216,6 +216,84 @@ void train() {
 #endif
 }
 
+// case: graph_validated_without_a_column
+// error: column_is_missing<.*tags.*because<.*each_input_has_a_column_and_for_training_each_output>
+// whole program
+void train() {
+  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
+  model.fit(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes), epochs(2),
+#ifdef TWIN
+            validation(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes)));
+#else
+            validation(of<image>(pixels), of<kind>(kinds), of<box>(boxes)));
+#endif
+}
+
+// case: graph_validated_with_one_column
+// error: column_is_missing<.*image.*because<.*each_input_has_a_column_and_for_training_each_output>
+// whole program
+void train() {
+  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
+  model.fit(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes), epochs(2),
+#ifdef TWIN
+            validation(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes)));
+#else
+            validation(of<tags>(words)));
+#endif
+}
+
+// case: graph_validated_with_a_column_of_an_inner_node
+// error: column_of_no_end<.*both.*because<.*a_column_has_the_name_of_an_input_or_an_output_of_the_graph>
+// whole program
+void train() {
+  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
+  model.fit(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes), epochs(2),
+#ifdef TWIN
+            validation(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes)));
+#else
+            validation(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes), of<both>(boxes)));
+#endif
+}
+
+// case: graph_validated_with_a_column_of_another_shape
+// error: column_mismatch<.*image.*the_network_takes<12, 12, 1>.*the_data_set_yields<12, 12>.*because<.*the_input_has_the_shape_of_one_sample>
+// whole program
+void train() {
+  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
+  model.fit(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes), epochs(2),
+#ifdef TWIN
+            validation(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes)));
+#else
+            validation(of<image>(data::array<float, shape{12, 12}>(pixels)), of<tags>(words), of<kind>(kinds), of<box>(boxes)));
+#endif
+}
+
+// case: graph_validated_with_a_column_and_an_array
+// error: wrong_argument<.*given_columns<.*because<.*a_graph_takes_columns_such_as_of_image_of_an_array_or_batches_of_a_data_set_with_columns>
+// whole program
+void train() {
+  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
+  model.fit(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes), epochs(2),
+#ifdef TWIN
+            validation(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes)));
+#else
+            validation(of<image>(pixels), words, of<kind>(kinds), of<box>(boxes)));
+#endif
+}
+
+// case: sequential_validated_with_columns
+// error: wrong_argument<.*because<.*columns_belong_to_a_graph_whose_outputs_are_compared>
+// whole program
+void train() {
+  using row = sequential<input<6>, dense<3, softmax>>;
+  trainer model{row{}, adam{}, sparse_categorical_crossentropy{}};
+#ifdef TWIN
+  model.fit(words, kinds, epochs(2), validation(words, kinds));
+#else
+  model.fit(words, kinds, epochs(2), validation(of<tags>(words), of<kind>(kinds)));
+#endif
+}
+
 // case: graph_with_x_and_y
 // error: wrong_argument<.*because<.*a_graph_takes_columns_such_as_of_image_of_an_array_or_batches_of_a_data_set_with_columns>
 // whole program

@@ -98,6 +98,8 @@ struct only_outer : node<multiply<branch<right, outer>, branch<left, outer>>, de
 static_assert(layout_of<graph<nested>::items>.trainable_count == 2 * (4 * 4 + 4) + (4 * 3 + 3));
 static_assert(layout_of<graph<only_outer>::items>.trainable_count == 2 * (4 * 4 + 4) + (4 * 3 + 3));
 
+struct kind_of_numbers : node<numbers, dense<3, softmax>> {};
+
 /// An output that another output reads, and that the graph names last.
 struct first_kind : node<numbers, dense<3, softmax>> {};
 struct after_kind : node<first_kind, dense<2>> {};
@@ -187,6 +189,48 @@ TEST_CASE("history and evaluation name the losses and the metrics of each output
   CHECK(square == doctest::Approx(of_place));
   CHECK(right <= 1);
   CHECK(distance > 0);
+}
+
+TEST_CASE("columns of arrays validate, with columns of arrays and with a data set to train on") {
+  const data_of_two data(50), held_back(21);
+  const auto set = [](const data_of_two& from) {
+    return data::from_tensor_slices(of<place>(data::array<float, shape{2}>(std::span<const float>(from.places))),
+                                    of<words>(data::array<float, shape{3}>(std::span<const float>(from.y))), of<kind>(from.kinds),
+                                    of<numbers>(data::array<float, shape{6}>(std::span<const float>(from.x))));
+  };
+  const auto fit = [&](auto&&... options) {
+    auto model = with_losses();
+    const auto past = model.fit(of<numbers>(data.x), of<words>(data.y), of<kind>(data.kinds), of<place>(data.places), epochs(2),
+                                batch_size(16), verbosity::off, options...);
+    std::vector<double> values;
+    for (const char* name : {"val_loss", "val_kind_loss", "val_kind_accuracy", "val_place_mean_absolute_error"})
+      for (const double value : past[name]) values.push_back(value);
+    return values;
+  };
+  const auto expected = fit(validation(set(held_back) | data::batch<16>));
+  CHECK(fit(validation(of<kind>(held_back.kinds), of<numbers>(held_back.x), of<words>(held_back.y),
+                       of<place>(held_back.places))) == expected);
+  CHECK(fit(validation(of<kind>(std::vector(held_back.kinds)), of<numbers>(std::vector(held_back.x)), of<words>(held_back.y),
+                       of<place>(std::vector(held_back.places)))) == expected);
+
+  auto model = with_losses();
+  const auto past = model.fit(
+      set(data) | data::batch<16>, verbosity::off,
+      validation(of<kind>(held_back.kinds), of<numbers>(held_back.x), of<words>(held_back.y), of<place>(held_back.places)));
+  const auto values = model.evaluate(of<numbers>(held_back.x), of<words>(held_back.y), of<kind>(held_back.kinds),
+                                     of<place>(held_back.places), batch_size(16));
+  CHECK(past["val_loss"][0] == values["loss"]);
+
+  auto one = trainer{graph<kind_of_numbers>{}, adam{}, compare<kind_of_numbers>(sparse_categorical_crossentropy{})};
+  CHECK(one.fit(of<numbers>(data.x), of<kind_of_numbers>(data.kinds), verbosity::off,
+                validation(of<numbers>(held_back.x), of<kind_of_numbers>(held_back.kinds)))
+            .contains("val_loss"));
+  const auto of_columns = [&](const auto& x) {
+    return error_of([&] { fit(validation(of<numbers>(x), of<words>(data.y), of<kind>(data.kinds), of<place>(data.places))); });
+  };
+  CHECK(of_columns(std::vector<float>(49 * 6)) == "from_tensor_slices: 49 samples of numbers, but 50 of words");
+  CHECK(of_columns(std::vector<float>(49)) ==
+        "validation: numbers has 49 values: not a multiple of 6, and one sample has the shape (6,)");
 }
 
 TEST_CASE("an output that another one reads is reported in the order of the graph") {

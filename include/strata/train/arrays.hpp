@@ -1,4 +1,4 @@
-// x and y of fit, evaluate and predict as arrays, and the samples and batches made of them.
+// x and y, or the columns of a graph, of fit, evaluate and predict as arrays, and the samples and batches made of them.
 #pragma once
 #include <algorithm>
 #include <concepts>
@@ -7,11 +7,13 @@
 #include <memory>
 #include <span>
 #include <strata/base/error.hpp>
+#include <strata/base/node_name.hpp>
 #include <strata/base/shape.hpp>
 #include <strata/base/shape_text.hpp>
 #include <strata/base/standard_ranges.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/array.hpp>
+#include <strata/data/core/column.hpp>
 #include <strata/data/core/rows_view.hpp>
 #include <strata/data/core/sample.hpp>
 #include <strata/data/sources/from_tensor_slices.hpp>
@@ -21,7 +23,9 @@
 #include <strata/data/views/shuffle.hpp>
 #include <strata/data/views/slice.hpp>
 #include <strata/program/executor.hpp>
+#include <strata/program/program_of_graph.hpp>
 #include <strata/train/fit_options.hpp>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -107,6 +111,35 @@ template <class Program, class X>
 using samples_of_array_t =
     data::tensor_slices<decltype(rows_of_array<Program::network::input_shape>("", "", std::declval<const X&>())),
                         data::no_labels>;
+
+/// The rows of a column as a graph reads them: numbers get the shape of the input or of the predictions. The array must outlive
+/// them. Throws strata_error if its elements do not make whole samples.
+template <class Program, class Node, class Array>
+auto column_of_rows(const char* call, const column<Node, Array>& from) {
+  using given = std::remove_cvref_t<Array>;
+  constexpr shape extents = shape_of_end<Program, Node>;
+  constexpr int output = index_in<Node>(typename Program::output_nodes{});
+  const auto rows = [&]<shape S>(std::integral_constant<shape, S>) {
+    return of<Node>(rows_of_array<S>(call, std::string(node_name<Node>).c_str(), from.values));
+  };
+  if constexpr (output < 0) {
+    return rows(std::integral_constant<shape, extents>{});
+  } else {
+    using loss = typename at_t<output, typename Program::outputs>::loss;
+    constexpr bool has_targets = loss::labels == label_kind::dense;
+    if constexpr (!array_traits<given>::integral || (has_targets && !takes_classes<loss>))
+      return rows(std::integral_constant<shape, (has_targets ? extents : shape{1})>{});
+    else if constexpr (data::detail::row_array<given>)
+      return of<Node>(data::array(from.values));
+    else
+      return of<Node>(std::span(from.values));
+  }
+}
+/// Samples of some columns. Throws strata_error if their numbers of samples differ.
+template <class Program, class... Columns>
+auto samples_of_columns(const char* call, const Columns&... columns) {
+  return data::from_tensor_slices(column_of_rows<Program>(call, columns)...);
+}
 
 /// Samples with a weight each. Throws strata_error if the number of weights differs from that of the samples, or if one
 /// is not finite.

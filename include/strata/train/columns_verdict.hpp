@@ -42,35 +42,6 @@ inline constexpr reason weights_of_samples_of_a_graph_belong_to_the_data_set_dat
 
 namespace detail {
 
-/// The rows of a column as a graph reads them: numbers get the shape of the input or of the predictions. The array must outlive
-/// them. Throws strata_error if its elements do not make whole samples.
-template <class Program, class Node, class Array>
-auto column_of_rows(const char* call, const column<Node, Array>& from) {
-  using given = std::remove_cvref_t<Array>;
-  constexpr shape extents = shape_of_end<Program, Node>;
-  constexpr int output = index_in<Node>(typename Program::output_nodes{});
-  const auto rows = [&]<shape S>(std::integral_constant<shape, S>) {
-    return of<Node>(rows_of_array<S>(call, std::string(node_name<Node>).c_str(), from.values));
-  };
-  if constexpr (output < 0) {
-    return rows(std::integral_constant<shape, extents>{});
-  } else {
-    using loss = typename at_t<output, typename Program::outputs>::loss;
-    constexpr bool has_targets = loss::labels == label_kind::dense;
-    if constexpr (!array_traits<given>::integral || (has_targets && !takes_classes<loss>))
-      return rows(std::integral_constant<shape, (has_targets ? extents : shape{1})>{});
-    else if constexpr (data::detail::row_array<given>)
-      return of<Node>(data::array(from.values));
-    else
-      return of<Node>(std::span(from.values));
-  }
-}
-/// Samples of some columns. Throws strata_error if their numbers of samples differ.
-template <class Program, class... Columns>
-auto samples_of_columns(const char* call, const Columns&... columns) {
-  return data::from_tensor_slices(column_of_rows<Program>(call, columns)...);
-}
-
 /// The diagnostic about the nodes of columns.
 template <class Program, bool NeedsLabels, class... Node>
 struct nodes_verdict {
@@ -163,11 +134,6 @@ struct data_verdict<Program, arrays<X, Y>, NeedsLabels> {
                      because<reasons::a_graph_takes_columns_such_as_of_image_of_an_array_or_batches_of_a_data_set_with_columns>>;
 };
 
-/// Columns of arrays instead of a source.
-template <class... Columns>
-struct given_columns {};
-template <class... Columns>
-inline constexpr bool is_arrays<given_columns<Columns...>> = true;
 template <graph_program Program, class... Node, class... Array, bool NeedsLabels>
 struct data_verdict<Program, given_columns<column<Node, Array>...>, NeedsLabels> {
   static auto sentence() {

@@ -140,6 +140,15 @@ struct data_verdict<Program, data::refused_view, NeedsLabels> {
   using type = told;
 };
 
+/// Columns of arrays instead of a source.
+template <class... Columns>
+struct given_columns {};
+template <class Program, class... Columns, bool NeedsLabels>
+  requires(!requires { typename Program::output_nodes; })
+struct data_verdict<Program, given_columns<Columns...>, NeedsLabels> {
+  using type = wrong_argument<given_columns<Columns...>, because<reasons::columns_belong_to_a_graph_whose_outputs_are_compared>>;
+};
+
 /// Arrays instead of a source. Y: void for samples without labels.
 template <class X, class Y>
 struct arrays {};

@@ -12,7 +12,9 @@
 #include <strata/base/standard_ranges.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/batch_source.hpp>
+#include <strata/data/core/column.hpp>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -129,13 +131,15 @@ struct kept_source<Source&> {
 };
 }  // namespace detail
 
-/// Evaluates on this source of batches, or on the arrays x and y, perhaps with weights of the samples, after each epoch.
+/// Evaluates after each epoch on this source of batches, on the arrays x and y, perhaps with weights of the samples, or on a
+/// column for each input and output of a graph: `validation(of<image>(x), of<kind>(y))`.
 template <class Source, class Truth = void, class Weights = void>
 struct validation {
   Source x;
   Truth y;
   Weights weights;
-  constexpr validation(Source samples, Truth truth, Weights w)
+  /// Only the guides below deduce the types.
+  constexpr validation(std::type_identity_t<Source> samples, Truth truth, Weights w)
       : x(std::move(samples)), y(std::move(truth)), weights(std::move(w)) {}
 };
 template <class Source, class Truth>
@@ -149,13 +153,24 @@ struct validation<Source, void, void> {
   Source source;
   constexpr explicit validation(Source s) : source(std::forward<Source>(s)) {}
 };
+template <class... Columns>
+struct validation<std::tuple<Columns...>, void, void> {
+  std::tuple<Columns...> columns;
+  constexpr explicit validation(Columns... each) : columns(std::move(each)...) {}
+};
 template <class Source>
+  requires(!detail::is_column<std::remove_cvref_t<Source>>)
 validation(Source&&) -> validation<typename detail::kept_source<Source>::type>;
 template <class X, class Y>
+  requires(!detail::is_column<std::remove_cvref_t<X>>)
 validation(X&&, Y&&) -> validation<typename detail::kept_array<X>::type, typename detail::kept_array<Y>::type>;
 template <class X, class Y, class W>
+  requires(!detail::is_column<std::remove_cvref_t<X>>)
 validation(X&&, Y&&, W&&) -> validation<typename detail::kept_array<X>::type, typename detail::kept_array<Y>::type,
                                         typename detail::kept_array<W>::type>;
+template <class First, class... More>
+  requires detail::is_column<std::remove_cvref_t<First>>
+validation(First&&, More&&...) -> validation<std::tuple<std::remove_cvref_t<First>, std::remove_cvref_t<More>...>>;
 
 /// Holds out the last samples of x and y, before they are shuffled, and evaluates on them after each epoch:
 /// `validation_split(0.2)`.

@@ -10,6 +10,7 @@
 #include <strata/train/data_verdict.hpp>
 #include <strata/train/fit_options.hpp>
 #include <strata/train/progress.hpp>
+#include <tuple>
 #include <type_traits>
 
 namespace strata {
@@ -115,6 +116,8 @@ template <class Source>
 inline constexpr bool is_arrays = false;
 template <class X, class Y>
 inline constexpr bool is_arrays<arrays<X, Y>> = true;
+template <class... Columns>
+inline constexpr bool is_arrays<given_columns<Columns...>> = true;
 
 /// The diagnostic for an option that fit, evaluate or predict does not take; `Known` lists what it takes.
 template <class Refused, const reason& Known>
@@ -175,6 +178,8 @@ struct fit_verdict {
   template <class X, class Y, class W>
     requires(!std::is_void_v<Y>)
   struct on_validation<validation<X, Y, W>> : data_verdict<Program, arrays<X, Y>, true> {};
+  template <class... Columns>
+  struct on_validation<validation<std::tuple<Columns...>>> : data_verdict<Program, given_columns<Columns...>, true> {};
   template <template <class> class Is>
   using those = filter_t<Is, std::remove_cvref_t<Options>...>;
   template <template <class> class Is>

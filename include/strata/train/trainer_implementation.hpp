@@ -30,6 +30,7 @@
 #include <strata/train/with_source.hpp>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -147,6 +148,9 @@ class training {
       return batches(weighted("validation", samples_of_arrays<Program>("validation", option.x, option.y), option.weights));
     else if constexpr (requires { option.x, option.y; } && is_validation<std::remove_const_t<Option>>)
       return batches(samples_of_arrays<Program>("validation", option.x, option.y));
+    else if constexpr (requires { option.columns; } && is_validation<std::remove_const_t<Option>>)
+      return batches(
+          std::apply([](const auto&... each) { return samples_of_columns<Program>("validation", each...); }, option.columns));
     else
       return (option);
   }
