@@ -179,8 +179,8 @@ class layer_writer {
       gives_by(s);
       return layer("conv2d", {text(s.filters), text(s.kernel_height)}, uneven("kernel_size", s.kernel_height, s.kernel_width),
                    above_1("stride", s.stride_height, s.stride_width), above_1("dilation", s.dilation_height, s.dilation_width),
-                   s.groups != 1 ? "channel_groups<" + text(s.groups) + ">" : "", s.same ? "same_padding" : "", activation("activation"),
-                   bias(), parameters({"kernel", "bias"}));
+                   s.groups != 1 ? "channel_groups<" + text(s.groups) + ">" : "", s.same ? "same_padding" : "",
+                   activation("activation"), bias(), parameters({"kernel", "bias"}));
     }
     if (k == "DepthwiseConv2D" || k == "SeparableConv2D") {
       const core::depthwise_settings s{.kernel_height = whole("kernel_size", 0),
