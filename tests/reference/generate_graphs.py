@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records recorded/graphs.safetensors: two inputs, an encoder that both share, two outputs with weights of their losses, ten steps of Adam.
+"""Records recorded/graphs.safetensors: two inputs, an encoder that both share, three outputs with weights of their losses, of which one is 0, ten steps of Adam.
 
     python3 -m venv venv && venv/bin/pip install keras==3.15.1 jax==0.10.2 safetensors==0.8.0 numpy==2.4.6
     venv/bin/python generate_graphs.py     # fails if Keras and the NumPy below disagree
@@ -23,7 +23,7 @@ keras.config.set_floatx("float64")
 keras.src.backend.common.dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"
 
 STEPS, BATCH, CLASSES = 10, 6, 3
-WEIGHTS = {"kind": 1.0, "box": 0.25}
+WEIGHTS = {"kind": 1.0, "box": 0.25, "spot": 0.0}
 random = np.random.default_rng(1)
 
 
@@ -37,6 +37,7 @@ data = {
     "right": short((STEPS, BATCH, 4), 2),
     "kind": random.integers(0, CLASSES, (STEPS, BATCH)).astype(np.int32),
     "box": short((STEPS, BATCH, 2), 1),
+    "spot": short((STEPS, BATCH, 2), 1),
 }
 
 layers = keras.layers
@@ -46,14 +47,15 @@ code_of_left, code_of_right = code(hidden(left)), code(hidden(right))
 both = layers.Multiply()([code_of_left, code_of_right])
 kind = layers.Dense(CLASSES, activation="softmax", name="kind")(both)
 box = layers.Dense(2, name="box")(layers.Concatenate()([code_of_left, both]))
-model = keras.Model({"left": left, "right": right}, {"kind": kind, "box": box})
+spot = layers.Dense(2, name="spot")(code_of_right)
+model = keras.Model({"left": left, "right": right}, {"kind": kind, "box": box, "spot": spot})
 model.compile(
     optimizer=keras.optimizers.Adam(0.01),
-    loss={"kind": "sparse_categorical_crossentropy", "box": "mean_squared_error"},
+    loss={"kind": "sparse_categorical_crossentropy", "box": "mean_squared_error", "spot": "mean_squared_error"},
     loss_weights=WEIGHTS,
     metrics={"kind": ["accuracy"], "box": ["mean_absolute_error"]},
 )
-parameters = {"dense": hidden, "dense_1": code, "dense_2": model.get_layer("kind"), "dense_3": model.get_layer("box")}
+parameters = {"dense": hidden, "dense_1": code, "dense_2": model.get_layer("kind"), "dense_3": model.get_layer("box"), "dense_4": model.get_layer("spot")}
 initial = {}
 for name, layer in parameters.items():
     kernel, bias = (short(v.shape, 0.5) for v in layer.weights)
@@ -63,7 +65,7 @@ for name, layer in parameters.items():
 
 def second(p, at):
     """Predictions, reported values and gradients of a batch, in NumPy."""
-    l, r, y, t = (data[name][at] for name in ("left", "right", "kind", "box"))
+    l, r, y, t, s = (data[name][at] for name in ("left", "right", "kind", "box", "spot"))
     h = [np.tanh(x @ p["dense/kernel"] + p["dense/bias"]) for x in (l, r)]
     c = [x @ p["dense_1/kernel"] + p["dense_1/bias"] for x in h]
     m = c[0] * c[1]
@@ -72,9 +74,11 @@ def second(p, at):
     out /= out.sum(1, keepdims=True)
     joined = np.concatenate([c[0], m], 1)
     place = joined @ p["dense_3/kernel"] + p["dense_3/bias"]
+    corner = c[1] @ p["dense_4/kernel"] + p["dense_4/bias"]
     values = {
         "kind_loss": -np.log(out[np.arange(BATCH), y]).mean(),
         "box_loss": ((place - t) ** 2).mean(),
+        "spot_loss": ((corner - s) ** 2).mean(),
         "kind_accuracy": (out.argmax(1) == y).mean(),
         "box_mean_absolute_error": np.abs(place - t).mean(),
     }
@@ -92,7 +96,7 @@ def second(p, at):
         d_h = d @ p["dense_1/kernel"].T * (1 - hx**2)
         g["dense/kernel"] += x.T @ d_h
         g["dense/bias"] += d_h.sum(0)
-    return {"kind": out, "box": place}, values, g
+    return {"kind": out, "box": place, "spot": corner}, values, g
 
 
 tensors = dict(data)

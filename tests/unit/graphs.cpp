@@ -267,7 +267,7 @@ TEST_CASE("the weight of a loss multiplies it and its gradient; the loss of the 
   auto plain = model_with(1, 1), weighted = model_with(1, 0.25), both = model_with(2, 0.5);
   const auto values = columns([&](const auto&... c) { return plain.evaluate(c...); });
   const auto fewer = columns([&](const auto&... c) { return weighted.evaluate(c...); });
-  CHECK(fewer["place_loss"] == doctest::Approx(values["place_loss"]));
+  CHECK(fewer["place_loss"] == values["place_loss"]);
   CHECK(fewer["kind_loss"] == values["kind_loss"]);
   CHECK(fewer["loss"] == doctest::Approx(values["kind_loss"] + 0.25 * values["place_loss"]));
 
@@ -283,7 +283,45 @@ TEST_CASE("the weight of a loss multiplies it and its gradient; the loss of the 
   CHECK(plain.loss_weight_of<place>() == 0.25);
   columns([&](const auto&... c) { return plain.train_step(c...); });
   CHECK(weights_of(plain) == weights_of(weighted));
-  CHECK(error_of([&] { plain.set_loss_weight<kind>(0); }) == "loss_weight(0): it must be above 0 and finite");
+  CHECK(error_of([&] { plain.set_loss_weight<kind>(-1); }) == "loss_weight(-1): it must be finite and at least 0");
+}
+
+TEST_CASE("the gradient is that of the loss with its weights, of which one may be 0") {
+  const data_of_two data(40);
+  const auto columns = [&](auto&& f) {
+    return f(of<numbers>(data.x), of<words>(data.y), of<kind>(data.kinds), of<place>(data.places));
+  };
+  const auto check = [&](double of_kind, double of_place, const auto& strategy) {
+    CAPTURE(of_kind);
+    CAPTURE(of_place);
+    trainer model{net{},
+                  sgd{.learning_rate = 0.5},
+                  compare<kind>(sparse_categorical_crossentropy{}, loss_weight(of_kind)),
+                  compare<place>(mean_squared_error{}, loss_weight(of_place)),
+                  precision::f64{},
+                  strategy};
+    std::vector<double> before(model.parameters().begin(), model.parameters().end());
+    const auto sums = columns([&](const auto&... c) { return model.train_step(c...); });
+    CHECK(sums[0].sum == doctest::Approx(of_kind * sums[1].sum + of_place * sums[2].sum));
+    CHECK(sums[2].mean() > 0);
+    const std::vector<double> after(model.parameters().begin(), model.parameters().end());
+    double worst = 0, largest = 0;
+    for (std::size_t i = 0; i < before.size(); i += 3) {
+      double loss[2];
+      for (const int sign : {0, 1}) {
+        std::vector<double> moved = before;
+        moved[i] += sign ? 1e-5 : -1e-5;
+        model.set_parameters(moved);
+        loss[sign] = columns([&](const auto&... c) { return model.evaluate(c...); })["loss"];
+      }
+      const double slope = (loss[1] - loss[0]) / 2e-5, gradient = (before[i] - after[i]) / 0.5;
+      worst = std::max(worst, std::abs(slope - gradient)), largest = std::max(largest, std::abs(slope));
+    }
+    CHECK(worst < 1e-8 * std::max(1.0, largest));
+    CHECK(largest > 1e-3);
+  };
+  for (const double factor : {0.0, 0.25, 3.0}) check(1, factor, one_device{{.threads = 2, .leaves = 4}});
+  check(0, 1, one_device{{.threads = 1, .leaves = 1}});
 }
 
 TEST_CASE("columns of different lengths and values that do not make whole samples are refused") {

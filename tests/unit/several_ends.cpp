@@ -97,6 +97,9 @@ outcome trained(auto& executor) {
   executor.prepare(20, purpose::training), executor.prepare(46, purpose::inference);
   for (int epoch = 0; epoch < 3; ++epoch)
     for (int at = 0; at < 46; at += 20) note(executor.train_step(all.rows(at, 20, ends)));
+  samples<float> weighted = all;
+  weighted.truths[0].gradient_weights = data.numbers.data();
+  note(executor.train_step(weighted.rows(20, 20, ends)));
   note(executor.evaluate_step(all));
   out.classes.resize(46 * 3), out.values.resize(46 * 2);
   output_rows<float> to;
@@ -143,6 +146,13 @@ TEST_CASE("a device has memory for what the network and each loss read, and gets
   CHECK(weighted.truths[0].weights == nullptr);
   CHECK(std::ranges::equal(std::span(weighted.truths[1].weights, 10), std::span(data.numbers).first(10)));
   CHECK(weighted.rows(4, 3, ends).truths[1].weights == weighted.truths[1].weights + 4);
+
+  batch.truths[0].gradient_weights = data.numbers.data() + 7;
+  const samples<float> both = memory.copy({}, {}, batch);
+  CHECK(std::ranges::equal(std::span(both.truths[0].gradient_weights, 10), std::span(data.numbers).subspan(7, 10)));
+  CHECK(std::ranges::equal(std::span(both.truths[1].weights, 10), std::span(data.numbers).first(10)));
+  CHECK(both.truths[1].gradient_weights == nullptr);
+  CHECK(both.rows(4, 3, ends).truths[0].gradient_weights == both.truths[0].gradient_weights + 4);
 }
 
 TEST_CASE("rows cuts every input and the truth at every output, as far as samples exist") {

@@ -122,7 +122,7 @@ operands<T> followed(const toy_memory& memory, operands<T> o) {
   for (auto& each : o.dx) follow(each);
   for (auto& each : o.dw) follow(each);
   follow(o.y), follow(o.derived), follow(o.dy), follow(o.saved), follow(o.scratch), follow(o.statistics);
-  follow(o.labels), follow(o.targets), follow(o.loss);
+  follow(o.labels), follow(o.targets), follow(o.weights), follow(o.loss);
   return o;
 }
 

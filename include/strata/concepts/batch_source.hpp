@@ -18,12 +18,14 @@ enum class label_kind { none, sparse, dense };
 
 namespace core {
 /// The truth of the samples of a batch at one output. A loss reads one of the first two. A weight multiplies the loss of a
-/// sample, and so its gradient; metrics and the number of samples do not depend on it. Null: all weights are 1.
+/// sample, and so its gradient; metrics and the number of samples do not depend on it. Null: all weights are 1. Those of the
+/// gradient may be others, because a loss has a factor in the sum of all losses, but is reported without it; null: the same.
 template <class T>
 struct truth_rows {
   const std::int32_t* labels = nullptr;  // (count)
   const T* targets = nullptr;            // (count, target shape...)
   const T* weights = nullptr;            // (count)
+  const T* gradient_weights = nullptr;   // (count)
 };
 
 /// Identifies a sample: its row in the source, and the epoch in which it is read, on which random stages depend.
@@ -71,6 +73,7 @@ struct samples {
       if (truths[k].labels) some.truths[k].labels = truths[k].labels + first;
       if (truths[k].targets) some.truths[k].targets = truths[k].targets + first * sizes.outputs[k];
       if (truths[k].weights) some.truths[k].weights = truths[k].weights + first;
+      if (truths[k].gradient_weights) some.truths[k].gradient_weights = truths[k].gradient_weights + first;
     }
     return some;
   }

@@ -30,9 +30,10 @@ class device_batch {
 
   const end_sizes* ends_;
   std::span<const label_kind> truths_;
-  buffer<T> inputs_[max_ends], targets_[max_ends], weights_[max_ends];
+  buffer<T> inputs_[max_ends], targets_[max_ends], weights_[max_ends], gradient_weights_[max_ends];
   buffer<std::int32_t> labels_[max_ends];
-  int capacity_ = 0, weights_capacity_[max_ends] = {};  // there is memory for weights from the first batch on that has them
+  // There is memory for weights from the first batch on that has them.
+  int capacity_ = 0, weights_capacity_[max_ends] = {}, gradient_weights_capacity_[max_ends] = {};
 
  public:
   /// Both arguments are constants of the program: ends_of_program and truths_of_program.
@@ -56,15 +57,20 @@ class device_batch {
       if (from) on.copy_to_device(queue, std::span(from, std::size_t(batch.count * size)), to.data());
       return from ? to.data() : nullptr;
     };
+    const auto copied_weights = [&](buffer<T>& to, int& capacity, const T* from) {
+      if (from && capacity < capacity_) {
+        to = on.template allocate<T>(std::size_t(capacity_));
+        capacity = capacity_;
+      }
+      return copied(to, from, 1);
+    };
     samples<T> there;
     there.count = batch.count;
     for (int k = 0; k < ends_->input_count; ++k) there.inputs[k] = copied(inputs_[k], batch.inputs[k], ends_->inputs[k]);
     for (int k = 0; k < ends_->output_count; ++k) {
-      if (batch.truths[k].weights && weights_capacity_[k] < capacity_) {
-        weights_[k] = on.template allocate<T>(std::size_t(capacity_));
-        weights_capacity_[k] = capacity_;
-      }
-      there.truths[k].weights = copied(weights_[k], batch.truths[k].weights, 1);
+      there.truths[k].weights = copied_weights(weights_[k], weights_capacity_[k], batch.truths[k].weights);
+      there.truths[k].gradient_weights =
+          copied_weights(gradient_weights_[k], gradient_weights_capacity_[k], batch.truths[k].gradient_weights);
       if (reads(k, label_kind::sparse)) there.truths[k].labels = copied(labels_[k], batch.truths[k].labels, 1);
       if (reads(k, label_kind::dense)) there.truths[k].targets = copied(targets_[k], batch.truths[k].targets, ends_->outputs[k]);
     }

@@ -107,13 +107,19 @@ class kernel_calls {
     }
     return o;
   }
+  /// The weights of the gradient of a loss, if they are others than those of the loss; else null.
+  const T* gradient_weights_of(int g) const {
+    const int k = plan.groups[g].number_of_output;
+    return k >= 0 ? batch_.truths[k].gradient_weights : nullptr;
+  }
 };
 
 /// One pass of the plan over `batch`. first: the index of its first sample in the global batch; at: that in its leaf.
 template <class Program, class Backend, purpose Why>
 class pass : kernel_calls<Program, Backend, Why> {
   using calls = kernel_calls<Program, Backend, Why>;
-  using calls::batch_, calls::code, calls::operands_of, calls::plan, calls::run, calls::step_, calls::sums_, calls::trains;
+  using calls::batch_, calls::code, calls::gradient_weights_of, calls::operands_of, calls::plan, calls::run, calls::step_,
+      calls::sums_, calls::trains;
   using typename calls::T, typename calls::device;
   workspace<Program, Backend, Why>& work_;
   int at_;
@@ -160,7 +166,7 @@ class pass : kernel_calls<Program, Backend, Why> {
     constexpr int segment = plan.segment_count - 1;
     int last = plan.group_count - 1;  // no constant, so that the next line is no comparison of one
     const auto both = code[std::size_t(last)].forward_backward;
-    if (!both || !trains(last) || step_.observer) {  // an observer sees both directions
+    if (!both || !trains(last) || gradient_weights_of(last) || step_.observer) {  // an observer sees both directions
       forward(segment);
       return backward(segment, false, passed);
     }
@@ -274,7 +280,7 @@ class pass : kernel_calls<Program, Backend, Why> {
   T* place(workspace_location where, int size) { return work_.at(where, size, at_); }
 
   /// in_forward: called from the forward pass. Later, recomputed activations of a piece may be at other addresses.
-  [[gnu::noinline]] operands<T> of(int g, [[maybe_unused]] bool in_forward = false) {
+  [[gnu::noinline]] operands<T> of(int g, bool in_forward = false) {
     const kernel_group& it = plan.groups[g];
     const auto output_of = [&](const kernel_group& from) {
       if constexpr (plan.piece_count > 1)
@@ -288,6 +294,7 @@ class pass : kernel_calls<Program, Backend, Why> {
     o.dy = place(it.gradient, it.stored_size());
     o.saved = place(plan.piece_count > 1 && in_forward ? it.first_saved : it.saved, it.kernel.saved);
     o.scratch = work_.scratch();
+    if (const T* const weights = gradient_weights_of(g); weights && !in_forward) o.weights = weights;
     return o;
   }
 

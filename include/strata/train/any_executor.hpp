@@ -196,14 +196,20 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   using sums_of_step = decltype(std::declval<Executor&>().train_step(std::declval<const samples<T>&>()));
   static constexpr bool may_be_pending = !std::is_same_v<sums_of_step, metric_sums<Program>>;
 
+  struct result_to_read {
+    sums_of_step sums;
+    [[no_unique_address]] loss_weights<Program> factors;  // those of the step
+  };
+
   Executor& executor_;
   erased_group<group_type> group_;
-  [[no_unique_address]] std::conditional_t<may_be_pending, std::vector<sums_of_step>, empty> results_;  // read, then pending
+  [[no_unique_address]] std::conditional_t<may_be_pending, std::vector<result_to_read>, empty> results_;  // read, then pending
   std::size_t read_ = 0;
   const loss_weights<Program>& factors_;
 
-  void copy(metric_sums<Program> from, std::span<metric_sum> to) const {
-    if constexpr (graph_program<Program>) from = factors_.reported(from);
+  void copy(metric_sums<Program> from, std::span<metric_sum> to) const { copy(from, factors_, to); }
+  static void copy(metric_sums<Program> from, [[maybe_unused]] const loss_weights<Program>& factors, std::span<metric_sum> to) {
+    if constexpr (graph_program<Program>) from = factors.reported(from);
     for (std::size_t k = 0; k < from.size(); ++k) to[k] = from[k];
   }
 
@@ -225,8 +231,8 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   void prepare(int batch_size, purpose why) override { executor_.prepare(batch_size, why); }
   void train_step(const samples<T>& batch, std::span<metric_sum> sums) override {
     if constexpr (may_be_pending) {
-      results_.push_back(executor_.train_step(batch));
-      if (results_.size() == 1 && results_[0].is_ready()) read_result(sums);
+      results_.push_back({executor_.train_step(batch), factors_});
+      if (results_.size() == 1 && results_[0].sums.is_ready()) read_result(sums);
     } else {
       copy(executor_.train_step(batch), sums);
     }
@@ -237,7 +243,7 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   }
   void read_result([[maybe_unused]] std::span<metric_sum> sums) override {
     if constexpr (may_be_pending) {
-      copy(results_[read_].get(), sums);
+      copy(results_[read_].sums.get(), results_[read_].factors, sums);
       if (++read_ == results_.size()) results_.clear(), read_ = 0;
     }
   }

@@ -22,12 +22,11 @@ struct loss_weights<Program> {
     std::size_t output = 0;
     return std::array<std::size_t, outputs>{pairs_of_metrics<Program>(output++, typename Output::metrics{})...};
   }(typename Program::outputs{});
-  std::array<double, outputs> of_output;
+  std::array<double, outputs> of_output = ones();
 
-  loss_weights() { of_output.fill(1); }
-  /// Throws strata_error for a factor that is not above 0 or not finite.
+  /// Throws strata_error for a factor that is below 0 or not finite.
   void set(int output, double factor) {
-    if (!(factor > 0 && std::isfinite(factor))) throw_error({"loss_weight(", factor, "): it must be above 0 and finite"});
+    if (!(factor >= 0 && std::isfinite(factor))) throw_error({"loss_weight(", factor, "): it must be finite and at least 0"});
     of_output[std::size_t(output)] = factor;
   }
   bool weighs(std::size_t output) const { return of_output[output] != 1; }
@@ -39,17 +38,14 @@ struct loss_weights<Program> {
       throw_error({"fit: the position has ", factors.size(), " loss weights, but this graph has ", outputs, " outputs"});
     for (std::size_t k = 0; k < outputs; ++k) set(int(k), factors[k]);
   }
-  /// The sums of a step as they are reported: outputs in the order of the graph instead of that of the tape, and the losses of
-  /// several outputs without their factors. The first sum, that of all losses, has them.
+  /// The sums of a step as they are reported: outputs in the order of the graph instead of that of the tape. The first sum, that
+  /// of all losses, has their factors; the losses of several outputs do not.
   metric_sums<Program> reported(const metric_sums<Program>& of_tape) const {
     metric_sums<Program> all = of_tape;
     if constexpr (outputs > 1) {
+      if (of_output != ones()) all[0].sum = weighted_sum(of_tape);
       std::size_t to = 1;
-      for (const std::size_t k : outputs_in_order<Program>) {
-        all[to] = of_tape[1 + k];
-        if (weighs(k)) all[to].sum /= of_output[k];
-        ++to;
-      }
+      for (const std::size_t k : outputs_in_order<Program>) all[to++] = of_tape[1 + k];
       for (const std::size_t k : outputs_in_order<Program>) {
         std::size_t from = 1 + outputs;
         for (std::size_t before = 0; before < k; ++before) from += metric_pairs[before];
@@ -58,9 +54,26 @@ struct loss_weights<Program> {
     }
     return all;
   }
+
+ private:
+  static std::array<double, outputs> ones() {
+    std::array<double, outputs> all;
+    all.fill(1);
+    return all;
+  }
+  double weighted_sum(const metric_sums<Program>& of_tape) const {
+    double sum = 0, without_factors = 0;
+    for (std::size_t k = 0; k < outputs; ++k) {
+      sum += of_output[k] * of_tape[1 + k].sum;
+      without_factors += of_tape[1 + k].sum;
+    }
+    if constexpr (layout_of_program<Program>.has_regularizers()) sum += of_tape[0].sum - without_factors;  // their penalties
+    return sum;
+  }
 };
 
-/// A batch whose samples have the factors of the losses as weights.
+/// A batch whose samples have the factors of the losses as weights: of several losses as weights of the gradient, because each is
+/// reported without its factor; of a single loss as weights of both.
 template <graph_program Program>
 class weighted_batch {
   using T = typename Program::value_type;
@@ -76,7 +89,7 @@ class weighted_batch {
       weights_[k].assign(count, factor);
       if (own)
         for (std::size_t n = 0; n < count; ++n) weights_[k][n] *= own[n];
-      batch.truths[k].weights = weights_[k].data();
+      (outputs > 1 ? batch.truths[k].gradient_weights : batch.truths[k].weights) = weights_[k].data();
     }
     return batch;
   }

@@ -3,8 +3,11 @@
 // flags: -O0
 #include "compare.hpp"
 
+#include <cstdint>
+#include <strata/callbacks/lambda_callback.hpp>
 #include <strata/cuda/cuda.hpp>
 #include <strata/strata.hpp>
+#include <vector>
 
 #include "unit/two_by_two.hpp"
 
@@ -46,7 +49,9 @@ std::vector<double> trained(typename engine_options<Backend>::type options) {
   for (int step = 0; step < 2; ++step) keep(executor.train_step(all));  // both buffers for batches
   all.truths[0].weights = nullptr, all.truths[1].weights = weights[1].data();
   for (int step = 0; step < 2; ++step) keep(executor.train_step(all));
-  all.truths[0].weights = weights[0].data();
+  all.truths[0].gradient_weights = weights[1].data();
+  for (int step = 0; step < 3; ++step) keep(executor.train_step(all));
+  all.truths[0].weights = weights[0].data(), all.truths[0].gradient_weights = nullptr;
   few.count = 2;
   keep(executor.train_step(few));
   executor.prepare(count, purpose::inference);
@@ -74,4 +79,41 @@ TEST_CASE("two inputs, two outputs, weights: the numbers of the reference, and t
       if (first.empty()) first = found;
       CHECK(found == first);
     }
+}
+
+namespace {
+struct pixels : input<6> {};
+struct trunk : node<pixels, dense<5, tanh_activation>> {};
+struct place : node<trunk, dense<2>> {};
+struct kind : node<trunk, dense<3, softmax>> {};  // the last kernel computes forward and backward, unless it has a factor
+}  // namespace
+
+TEST_CASE("weights of losses that change in each step, 0 among them: the same numbers as on the host") {
+  have_devices(1);
+  constexpr std::size_t count = 40;
+  std::vector<float> x(count * 6), places(count * 2);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = float(number(3, i));
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = float(number(4, i));
+  std::vector<int> kinds(count);
+  for (std::size_t i = 0; i < count; ++i) kinds[i] = int(i % 3);
+  const auto trained = [&](const auto& strategy) {
+    trainer model{graph<place, kind>{},
+                  adam{.learning_rate = 0.01},
+                  compare<place>(mean_squared_error{}, loss_weight(0)),
+                  compare<kind>(sparse_categorical_crossentropy{}, accuracy{}),
+                  strategy,
+                  seed(7)};
+    const lambda_callback changes{.on_batch_begin = [&](training_state& s) {
+      model.template set_loss_weight<place>(double(s.step % 3));
+      model.template set_loss_weight<kind>(s.step % 2 ? 1 : 0.5);
+    }};
+    const auto past =
+        model.fit(of<pixels>(x), of<place>(places), of<kind>(kinds), epochs(3), batch_size(8), verbosity::off, changes);
+    std::vector<double> out;
+    for (const char* name : {"loss", "place_loss", "kind_loss"})
+      for (const double value : past[name]) out.push_back(value);
+    out.insert(out.end(), model.parameters().begin(), model.parameters().end());
+    return out;
+  };
+  CHECK(difference(trained(one_device{gpu(0)}), trained(one_device{})) < 1e-5);
 }

@@ -112,6 +112,7 @@ class batch_slots {
       if (truths_[std::size_t(k)] == label_kind::dense)
         there.truths[k].targets = put_if_there(batch.truths[k].targets, ends_->outputs[k]);
       there.truths[k].weights = put_if_there(batch.truths[k].weights, 1);
+      there.truths[k].gradient_weights = put_if_there(batch.truths[k].gradient_weights, 1);
     }
     for (int k = 0; k < ends_->input_count; ++k) there.inputs[k] = put_if_there(batch.inputs[k], ends_->inputs[k]);
     to.size = next;
@@ -199,7 +200,8 @@ class batch_slots {
   static constexpr std::size_t end(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
   std::size_t bytes_of_slot(std::size_t count) const {
     std::size_t size = bytes_of_indices(count);
-    for (int k = 0; k < ends_->output_count; ++k) size += end(count * truth_bytes(k)) + end(count * sizeof(T));
+    const std::size_t weights = ends_->output_count > 1 ? 2 : 1;  // only one of several losses has a factor of its own
+    for (int k = 0; k < ends_->output_count; ++k) size += end(count * truth_bytes(k)) + weights * end(count * sizeof(T));
     for (int k = 0; k < ends_->input_count; ++k) size += end(count * std::size_t(ends_->inputs[k]) * sizeof(T));
     return size;
   }

@@ -461,7 +461,11 @@ class cuda_engine {
     const auto enqueue = [&] { enqueue_step(update); };
     if (!launches_graphs()) return enqueue();
     std::uint32_t weighted = 0;
-    for (int k = 0; k < ends.output_count; ++k) weighted |= std::uint32_t{first().batch.truths[k].weights != nullptr} << k;
+    for (int k = 0; k < ends.output_count; ++k) {
+      const truth_rows<T>& truth = first().batch.truths[k];
+      weighted |= std::uint32_t{truth.weights != nullptr} << k;
+      weighted |= std::uint32_t{truth.gradient_weights != nullptr} << (max_ends + k);
+    }
     graphs_.launch(replicas_, {leaves_.batch().count, first().batches.index(), 1, weighted, leaves_.batch().stored != nullptr},
                    enqueue);
   }

@@ -15,7 +15,7 @@ class step_graphs {
   /// A step for batches of `count` samples in one of the slots, or several steps.
   struct kind {
     int count, slot, steps;
-    std::uint32_t weighted;  // a bit for each output whose samples have weights: they have places in the slot
+    std::uint32_t weighted;  // a bit for each array of weights, which have places in the slot
     bool by_index;           // the device gathers the batch
     bool operator==(const kind&) const = default;
   };

@@ -92,6 +92,7 @@ class stage_pass : kernel_calls<Program, Backend, Why> {
   void backward(stage_action part, int g, bool adds) {
     operands<T> o = of(g);
     o.adds_dw = adds;
+    if (const T* const weights = this->gradient_weights_of(g)) o.weights = weights;
     const auto any = [](const auto& gradients) { return std::ranges::count(gradients, nullptr) < std::ssize(gradients); };
     const bool has_parts = any(o.dw) && any(o.dx) && plan.groups[g].number_of_output < 0;
     const backward_order order = has_parts ? stages.order[g] : backward_order::whole;
