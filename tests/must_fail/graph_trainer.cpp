@@ -381,3 +381,48 @@ void predict() {
   const auto predicted = model.predict(pixels);
 #endif
 }
+
+// case: predictor_of_a_node_that_the_trainer_lacks
+// error: no_node<.*features.*because<.*a_predictor_of_a_graph_has_nodes_of_the_graph_that_is_trained>
+// whole program
+struct features : node<tags, dense<8, relu>> {};
+void train() {
+  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
+  model.fit(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes), epochs(2));
+#ifdef TWIN
+  const predictor inner{graph<both>{}, model};
+  const auto predicted = inner.predict(of<image>(pixels), of<tags>(words));
+#else
+  const predictor inner{graph<features>{}, model};
+  const auto predicted = inner.predict(words);
+#endif
+}
+
+// case: predictor_of_another_network_than_the_trainer
+// error: wrong_argument<.*because<.*a_predictor_takes_the_weights_of_a_trainer_of_its_network_or_of_a_graph_with_its_nodes>
+// whole program
+void train() {
+  using row = sequential<input<6>, dense<3, softmax>>;
+  trainer model{row{}, adam{}, sparse_categorical_crossentropy{}};
+  model.fit(words, kinds, epochs(2));
+#ifdef TWIN
+  const predictor alone{row{}, model};
+#else
+  const predictor alone{sequential<input<6>, dense<3>>{}, model};
+#endif
+  const auto predicted = alone.predict(words);
+}
+
+// case: predictor_of_another_precision_than_the_trainer
+// error: wrong_argument<.*f64.*because<.*the_weights_of_a_trainer_have_its_precision>
+// whole program
+void train() {
+  using row = sequential<input<6>, dense<3, softmax>>;
+  trainer model{row{}, adam{}, sparse_categorical_crossentropy{}, precision::f64{}};
+  model.fit(words, kinds, epochs(2));
+#ifdef TWIN
+  const predictor alone{row{}, model, precision::f64{}};
+#else
+  const predictor alone{row{}, model, precision::f32{}};
+#endif
+}

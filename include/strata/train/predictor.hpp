@@ -10,10 +10,12 @@
 #include <strata/base/error.hpp>
 #include <strata/base/precision.hpp>
 #include <strata/base/random.hpp>
+#include <strata/base/reason.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/engine.hpp>
 #include <strata/data/core/column.hpp>
 #include <strata/losses/mean_squared_error.hpp>
+#include <strata/network/equal_nodes.hpp>
 #include <strata/network/sequential.hpp>
 #include <strata/optimizers/sgd.hpp>
 #include <strata/program/engine_for.hpp>
@@ -32,7 +34,20 @@ namespace strata {
 namespace core {
 template <class Network, class T>
 struct please_include_strata_train_weights_file;
+
+// The words of a diagnostic. None is ever defined.
+template <class Node, class Why>
+struct no_node;
 }  // namespace core
+
+namespace reasons {
+inline constexpr reason a_predictor_of_a_graph_has_nodes_of_the_graph_that_is_trained{
+    "the graph of the predictor has a node without weights, because the graph of the trainer does not have that node"};
+inline constexpr reason a_predictor_takes_the_weights_of_a_trainer_of_its_network_or_of_a_graph_with_its_nodes{
+    "a predictor takes the weights of a trainer of the same network, or of a graph that has all of its nodes"};
+inline constexpr reason the_weights_of_a_trainer_have_its_precision{
+    "the weights of a trainer are float or double as its precision is: give the predictor the same precision"};
+}  // namespace reasons
 
 namespace detail {
 struct no_training : sgd {
@@ -56,6 +71,43 @@ struct program_to_predict<Network, Precision> {
       typename in_order_of_nodes<typename Network::nodes, comparison<Node, mean_squared_error, type_list<>>...>::type;
   using type = program_of_graph<Network, no_training, Precision, decltype(compared(typename Network::outputs{}))>;
 };
+
+/// A trainer.
+template <class M>
+concept model_with_weights = requires(const M& model) {
+  typename M::network;
+  { model.parameters() } -> std::convertible_to<std::span<const typename M::value_type>>;
+};
+template <class Model>
+struct precision_of_model {
+  using type = precision::f32;
+};
+template <class Model>
+  requires requires { typename Model::program_type; }
+struct precision_of_model<Model> {
+  using type = typename Model::program_type::precision;
+};
+
+/// The diagnostic about a trainer whose weights a predictor takes. A refused trainer has reported its own.
+template <class Network, class T, class Model>
+auto sentence_on_weights_of() {
+  using from = typename Model::network;
+  if constexpr (!requires { typename Model::program_type; })
+    return std::type_identity<told>{};
+  else if constexpr (!std::is_same_v<T, typename Model::value_type>)
+    return std::type_identity<wrong_argument<typename precision_of_model<Model>::type,
+                                             because<reasons::the_weights_of_a_trainer_have_its_precision>>>{};
+  else if constexpr (std::is_same_v<from, Network>)
+    return std::type_identity<no_complaint>{};
+  else if constexpr (!is_graph<from> || !is_graph<Network>)
+    return std::type_identity<wrong_argument<
+        from, because<reasons::a_predictor_takes_the_weights_of_a_trainer_of_its_network_or_of_a_graph_with_its_nodes>>>{};
+  else if constexpr (first_other_node<from, Network> >= 0)
+    return std::type_identity<no_node<at_t<first_other_node<from, Network>, typename Network::nodes>,
+                                      because<reasons::a_predictor_of_a_graph_has_nodes_of_the_graph_that_is_trained>>>{};
+  else
+    return std::type_identity<no_complaint>{};
+}
 
 template <class Network>
 struct shapes_of_predictor {};
@@ -84,7 +136,7 @@ class predictor : public detail::shapes_of_predictor<Network> {
   /// Reads a weights file, or a snapshot; needs <strata/train/weights_file.hpp>. Throws strata_error naming the layer
   /// that differs. A call uses one thread unless `how` says otherwise.
   template <class Path>
-    requires(!std::convertible_to<const Path&, std::span<const value_type>>)
+    requires(!std::convertible_to<const Path&, std::span<const value_type>> && !detail::model_with_weights<Path>)
   predictor(Network, const Path& weights_file, Precision = {}, options how = quiet()) : shared_(make(how)) {
     std::vector<value_type> weights(size_of_weights);
     core::please_include_strata_train_weights_file<Network, value_type>::load(weights_file, weights);
@@ -93,6 +145,12 @@ class predictor : public detail::shapes_of_predictor<Network> {
   /// Copies weights in the order of trainer::parameters(). Throws strata_error if their number differs.
   predictor(Network, std::span<const value_type> weights, Precision = {}, options how = quiet()) : shared_(make(how)) {
     shared_->newest = copy_of("predictor", weights);
+  }
+  /// Copies the weights of a trainer of the same network or, for a graph, of a graph that has all of its nodes:
+  ///   predictor features{graph<seen>{}, model};
+  template <detail::model_with_weights Model>
+  predictor(Network, const Model& trained, Precision = {}, options how = quiet()) : shared_(make(how)) {
+    shared_->newest = weights_from("predictor", trained);
   }
   /// Predicts on a device: `predictor model{net{}, "net.safetensors", gpu(0)}`, `{..., gpu(0), precision::mixed_bf16{}}`.
   template <class Weights>
@@ -155,32 +213,11 @@ class predictor : public detail::shapes_of_predictor<Network> {
   /// weights or the new ones. The calling thread makes the engines with the new weights. A concurrent prediction does not wait
   /// for the copy, only, as always, for a call that takes an engine from the list. Throws strata_error if their number
   /// differs.
-  void set_parameters(std::span<const value_type> weights) {
-    shared& all = *shared_;
-    const std::lock_guard one_at_a_time(all.replacing);
-    const auto next = copy_of("set_parameters", weights);
-    std::vector<std::unique_ptr<engine_type>> engines;
-    int samples = 0;
-    {
-      const std::lock_guard lock(all.mutex);
-      engines.resize(std::max<std::size_t>(1, all.most_lent));
-      samples = all.samples;
-      for (auto& each : engines) {
-        if (all.old.empty()) break;
-        each = std::move(all.old.back()), all.old.pop_back();
-      }
-    }
-    for (auto& each : engines) {
-      if (!each) each = all.make_engine();
-      each->write_parameters(*next);
-      if (samples > 0) warm(*each, samples);
-    }
-    const std::lock_guard lock(all.mutex);
-    all.reserve(engines.size());
-    all.newest = next, ++all.version;
-    for (auto& each : all.idle) all.old.push_back(std::move(each));
-    all.idle.clear();
-    for (auto& each : engines) all.idle.push_back(std::move(each));
+  void set_parameters(std::span<const value_type> weights) { replace_by(copy_of("set_parameters", weights)); }
+  /// The same for the weights of a trainer, as the constructor takes them.
+  template <detail::model_with_weights Model>
+  void set_parameters(const Model& trained) {
+    replace_by(weights_from("set_parameters", trained));
   }
 
  private:
@@ -195,6 +232,24 @@ class predictor : public detail::shapes_of_predictor<Network> {
     if (weights.size() != size_of_weights)
       throw_error({call, ": ", weights.size(), " weights, but the network has ", size_of_weights});
     return std::make_shared<const std::vector<value_type>>(weights.begin(), weights.end());
+  }
+  template <class Model>
+  static kept_weights weights_from(const char* call, const Model& trained) {
+    using sentence = typename decltype(detail::sentence_on_weights_of<Network, value_type, Model>())::type;
+    static_assert(detail::diagnosed<sentence>[0]);
+    if constexpr (!std::is_same_v<sentence, detail::no_complaint>) {
+      return nullptr;
+    } else if constexpr (std::is_same_v<typename Model::network, Network>) {
+      return copy_of(call, trained.parameters());
+    } else {
+      std::vector<value_type> own(size_of_weights);
+      const std::span<const value_type> values = trained.parameters();
+      detail::for_parameters_of_equal_nodes<typename Model::network, Network>(
+          [&](const core::parameter_slot& from, const core::parameter_slot& to) {
+            std::copy_n(values.data() + from.offset, from.what.extents.size(), own.data() + to.offset);
+          });
+      return std::make_shared<const std::vector<value_type>>(std::move(own));
+    }
   }
 
   struct shared {
@@ -236,6 +291,33 @@ class predictor : public detail::shapes_of_predictor<Network> {
     engine.prepare(samples, core::purpose::inference, 1);
     engine.begin(core::purpose::inference, batch, core::philox{0});
     engine.predict(to);
+  }
+
+  void replace_by(const kept_weights& next) {
+    shared& all = *shared_;
+    const std::lock_guard one_at_a_time(all.replacing);
+    std::vector<std::unique_ptr<engine_type>> engines;
+    int samples = 0;
+    {
+      const std::lock_guard lock(all.mutex);
+      engines.resize(std::max<std::size_t>(1, all.most_lent));
+      samples = all.samples;
+      for (auto& each : engines) {
+        if (all.old.empty()) break;
+        each = std::move(all.old.back()), all.old.pop_back();
+      }
+    }
+    for (auto& each : engines) {
+      if (!each) each = all.make_engine();
+      each->write_parameters(*next);
+      if (samples > 0) warm(*each, samples);
+    }
+    const std::lock_guard lock(all.mutex);
+    all.reserve(engines.size());
+    all.newest = next, ++all.version;
+    for (auto& each : all.idle) all.old.push_back(std::move(each));
+    all.idle.clear();
+    for (auto& each : engines) all.idle.push_back(std::move(each));
   }
 
   /// An engine that no other call uses, with the newest weights.
@@ -285,6 +367,8 @@ class predictor : public detail::shapes_of_predictor<Network> {
 
   std::shared_ptr<shared> shared_;
 };
+template <class Network, detail::model_with_weights Model>
+predictor(Network, const Model&) -> predictor<Network, typename detail::precision_of_model<Model>::type>;
 template <class Network, class Weights, class Device, core::precision_policy Precision = precision::f32>
   requires std::convertible_to<Device, typename core::engine_options<typename Device::backend>::type>
 predictor(Network, Weights, Device, Precision = {}) -> predictor<Network, Precision, typename Device::backend>;
