@@ -343,6 +343,7 @@ def options_by_shape():
         "joined_axis": joined(layers.Concatenate(axis=3), conv(3, 1), layers.MaxPooling2D(3, strides=1, padding="same")),
         "open_extent": after(row, layers.Reshape((-1, 2, 2)), conv(3, 2), layers.Reshape((-1, 3)), layers.GlobalAveragePooling1D()),
         "whole_noise": after(image, layers.Dropout(0.5, noise_shape=(None, 6, None, 2)), layers.Flatten(), layers.Dropout(0.5, noise_shape=(None, 72))),
+        "shared_noise": after(image, layers.Dropout(0.5, noise_shape=(None, 1, 1, 1)), layers.Dropout(0.25, noise_shape=(None, 6, 1, 2)), layers.SpatialDropout2D(0.5)),
         "uneven": after((9, 8, 2), conv(4, (3, 2), strides=(2, 1), padding="same"), layers.MaxPooling2D((2, 3), strides=(1, 2)), layers.ZeroPadding2D((1, 2)),
                         layers.ZeroPadding2D(((0, 1), (2, 0))), layers.UpSampling2D((1, 2)), layers.Conv2DTranspose(3, 3, strides=(1, 2)), layers.AveragePooling2D(2, padding="same")),
         "squeezed": squeezed(),
@@ -370,7 +371,7 @@ def refused_by_shape():
         "rows of images joined": (joined(layers.Concatenate(axis=1, name="j"), conv(2, 1), conv(2, 1)), "j (Concatenate): works along axis 1 of (None, 6, 6, 2)"),
         "numbers that are broadcast": (joined(layers.Multiply(name="j"), conv(2, 1), conv(1, 1)), "j (Multiply): on (None, 6, 6, 2), (None, 6, 6, 1): multiply takes branches"),
         "nine branches": (joined(layers.Add(name="j"), *[conv(2, 1) for _ in range(9)]), "j (Add): a join takes at most 8 branches"),
-        "noise for a row": (after(image, layers.Dropout(0.5, noise_shape=(None, 1, 1, 2), name="d")), "d (Dropout): there is no option noise_shape"),
+        "noise over samples": (after(image, layers.Dropout(0.5, noise_shape=(1, 1, 1, 2), name="d")), "d (Dropout): its noise_shape is not null for the samples"),
         "an embedding of sums": (after((4,), layers.Dense(3), layers.Embedding(5, 2, name="e")), "e (Embedding): embedding takes the row indices of the batch"),
     }
 

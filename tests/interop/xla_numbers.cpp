@@ -469,6 +469,7 @@ int main() try {
   test_layer<layer_norm<no_scale>, shape{6}>();
   test<normalization, shape{3, 4}>({.weight_low = 0.1});
   test_layer<dropout<0.3_r>, shape{3, 7}>();
+  test_layer<dropout<0.3_r, shape{1, 5, 1}>, shape{3, 5, 2}>();
   test<sum_of_branches, shape{3, 2}, shape{3, 2}, shape{3, 2}>();
   test<mean_of_branches, shape{3, 2}, shape{3, 2}>();
   test<difference_of_branches, shape{3, 2}, shape{3, 2}>();

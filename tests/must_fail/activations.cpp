@@ -24,6 +24,15 @@ using net = sequential<input<8>, dropout<-0.1_r>>;
 #endif
 net n;
 
+// case: dropout_noise_shape
+// error: shape_mismatch<.*at_index<1>.*by_layer<.*dropout<.*receives<8>.*because<.*the_noise_shape_of_dropout_has_each_extent_of_the_input_or_1>
+#ifdef TWIN
+using net = sequential<input<8>, dropout<0.5_r, shape{1}>>;
+#else
+using net = sequential<input<8>, dropout<0.5_r, shape{4}>>;
+#endif
+net n;
+
 // case: dropout_rate_too_large
 // error: shape_mismatch<.*at_index<1>.*by_layer<.*dropout<.*receives<8>.*because<.*dropout_rate_must_be_below_1>
 #ifdef TWIN

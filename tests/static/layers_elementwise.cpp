@@ -44,6 +44,10 @@ static_assert(well_used<dense<4, linear>>() && misused<dense<4, linear, relu>>(1
 
 static_assert(called<dropout<0.5_r>>("dropout", "Dropout"));
 static_assert(gives<dropout<0.5_r>>({3, 4, 5}, {3, 4, 5}) && gives<dropout<0_r>>({3}, {3}));
+static_assert(gives<dropout<0.5_r, shape{1, 4, 1}>>({3, 4, 5}, {3, 4, 5}) && gives<dropout<0_r, shape{1}>>({3}, {3}));
+static_assert(refuses<dropout<0_r, shape{1, 1}>>({3}, reasons::the_noise_shape_of_dropout_has_each_extent_of_the_input_or_1));
+static_assert(refuses<dropout<0_r, shape{1}>>({1, 3}, reasons::the_noise_shape_of_dropout_has_each_extent_of_the_input_or_1));
+static_assert(refuses<dropout<0_r, shape{2}>>({3}, reasons::the_noise_shape_of_dropout_has_each_extent_of_the_input_or_1));
 static_assert(refuses<dropout<1_r>>({3}, reasons::dropout_rate_must_be_below_1));
 static_assert(refuses<dropout<50_r>>({3}, reasons::dropout_rate_must_be_below_1));
 static_assert(refuses<dropout<decimal(-1, -1)>>({3}, reasons::dropout_rate_must_be_below_1));

@@ -12,11 +12,11 @@ using cpu_compare::number;
 
 namespace {
 
-template <class T, shape In, decimal Rate>
+template <class T, shape In, decimal Rate, shape Noise = shape{}>
 void check() {
   using P = std::conditional_t<sizeof(T) == 4, precision::f32, precision::f64>;
-  using K = kernel<cpu, dropout<Rate>, P, In>;
-  using R = kernel<reference, dropout<Rate>, P, In>;
+  using K = kernel<cpu, dropout<Rate, Noise>, P, In>;
+  using R = kernel<reference, dropout<Rate, Noise>, P, In>;
   CAPTURE(In.size());
   CAPTURE(sizeof(T));
   constexpr int count = 7, size = count * In.size();
@@ -52,6 +52,24 @@ TEST_CASE_TEMPLATE("dropout", T, float, double) {
   check<T, shape{32}, decimal(25, -2)>();
   check<T, shape{7, 11}, decimal(9, -1)>();
   check<T, shape{5}, decimal(0)>();
+}
+
+TEST_CASE_TEMPLATE("dropout with a noise shape", T, float, double) {
+  check<T, shape{3, 5, 9}, decimal(5, -1), shape{1, 1, 9}>();
+  check<T, shape{3, 5, 9}, decimal(5, -1), shape{3, 1, 9}>();
+  check<T, shape{3, 5, 9}, decimal(5, -1), shape{3, 5, 1}>();
+  check<T, shape{3, 5, 9}, decimal(5, -1), shape{1, 1, 1}>();
+  check<T, shape{3, 5, 9}, decimal(5, -1), shape{3, 5, 9}>();
+  check<T, shape{70}, decimal(25, -2), shape{1}>();
+}
+
+TEST_CASE("elements that share an element of the noise are kept or dropped together") {
+  using operation = dropout<decimal(5, -1), shape{3, 1, 2}>;
+  constexpr shape in{3, 4, 2};
+  for (int row = 0; row < 3; ++row)
+    for (int column = 0; column < 4; ++column)
+      for (int channel = 0; channel < 2; ++channel)
+        CHECK(operation::noise_of<in>((row * 4 + column) * 2 + channel) == row * 2 + channel);
 }
 
 TEST_CASE("random words come in the order of the generator") {

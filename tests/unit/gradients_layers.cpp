@@ -105,6 +105,7 @@ TEST_CASE("dropout") {
   check_gradients<reference, dropout<0.5_r>, shape{3, 5, 2}>();
   check_gradients<reference, dropout<0.1_r>, shape{13}>();
   check_gradients<reference, dropout<0_r>, shape{5}>();
+  check_gradients<reference, dropout<0.5_r, shape{1, 5, 1}>, shape{3, 5, 2}>();
 }
 
 TEST_CASE("normalization") {

@@ -343,6 +343,7 @@ TEST_CASE("layer normalization") {
 TEST_CASE("embedding, dropout, normalization") {
   compare_with_reference<type_list<lookup<embedding_settings{.rows = 9, .width = 5}>>, shape{6}>();
   compare_with_reference<type_list<dropout<0.3_r>>, shape{4, 5}>();
+  compare_with_reference<type_list<dropout<0.3_r, shape{1, 5}>>, shape{4, 5}>();
   compare_with_reference<type_list<normalization>, shape{3, 4}>();
 }
 

@@ -56,29 +56,45 @@ template <class T>
 }  // namespace simd
 
 namespace core {
-/// x, y, dy, dx: (count, shape of the input). saved: one byte for each element.
-template <decimal Rate, class P, shape In>
-struct kernel<cpu, dropout<Rate>, P, In> {
+/// x, y, dy, dx: (count, shape of the input). saved: one byte for each element of the noise.
+template <decimal Rate, shape Noise, class P, shape In>
+struct kernel<cpu, dropout<Rate, Noise>, P, In> {
+  using operation = dropout<Rate, Noise>;
   using T = typename P::value_type;
-  static constexpr int size = In.size();
-  static constexpr kernel_traits traits{.saved = (size + int(sizeof(T)) - 1) / int(sizeof(T)), .reads_input = false};
-  static constexpr T scale = T(1 / (1 - dropout<Rate>::rate));
-  static constexpr auto limit = std::uint32_t(dropout<Rate>::rate * 0x1p32);
+  static constexpr int size = In.size(), noise = operation::noise(In).size();
+  static constexpr kernel_traits traits{.saved = (noise + int(sizeof(T)) - 1) / int(sizeof(T)), .reads_input = false};
+  static constexpr T scale = T(1 / (1 - operation::rate));
+  static constexpr auto limit = std::uint32_t(operation::rate * 0x1p32);
 
   static std::int8_t* kept(const operands<T>& o, int n) {
     return reinterpret_cast<std::int8_t*>(o.saved + std::ptrdiff_t(n) * traits.saved);
   }
   static void forward(const operands<T>& o) {
-    for (int n = 0; n < o.count; ++n)
-      simd::drop_out(o.x[0] + std::ptrdiff_t(n) * size, size, o.random, o.first_sample + n, limit, scale,
-                     o.y + std::ptrdiff_t(n) * size, kept(o, n));
+    for (int n = 0; n < o.count; ++n) {
+      const T* const x = o.x[0] + std::ptrdiff_t(n) * size;
+      T* const y = o.y + std::ptrdiff_t(n) * size;
+      if constexpr (noise == size)
+        simd::drop_out(x, size, o.random, o.first_sample + n, limit, scale, y, kept(o, n));
+      else {
+        for (int i = 0; i < noise; ++i) kept(o, n)[i] = operation::keeps(o.random, o.first_sample + n, i);
+        for (int i = 0; i < size; ++i) y[i] = x[i] * factor(o, n, i);
+      }
+    }
   }
   static void infer(const operands<T>& o) { simd::copy_rows(o.x[0], size, o.y, size, o.count, size); }
   static void backward(const operands<T>& o) {
-    for (int n = 0; o.dx[0] && n < o.count; ++n)
-      simd::drop_out_gradient(o.dy + std::ptrdiff_t(n) * size, size, kept(o, n), scale, o.dx[0] + std::ptrdiff_t(n) * size,
-                              o.adds_dx[0]);
+    for (int n = 0; o.dx[0] && n < o.count; ++n) {
+      const T* const dy = o.dy + std::ptrdiff_t(n) * size;
+      T* const dx = o.dx[0] + std::ptrdiff_t(n) * size;
+      if constexpr (noise == size)
+        simd::drop_out_gradient(dy, size, kept(o, n), scale, dx, o.adds_dx[0]);
+      else
+        for (int i = 0; i < size; ++i) dx[i] = (o.adds_dx[0] ? dx[i] : T{}) + dy[i] * factor(o, n, i);
+    }
   }
+
+ private:
+  static T factor(const operands<T>& o, int n, int i) { return kept(o, n)[operation::template noise_of<In>(i)] ? scale : T{}; }
 };
 }  // namespace core
 

@@ -38,7 +38,7 @@ struct copy_elements {
 };
 
 /// to = from * mask: forward and backward.
-template <class Dropout, class T, int Size>
+template <class Dropout, class T, shape In>
 struct drop {
   const T* from;
   gradient_place<T> to;
@@ -46,7 +46,8 @@ struct drop {
   const philox* random_at;  // null: `random`
   std::int64_t first;
   constexpr void operator()(long i) const {
-    to.store(i, Dropout::keeps(random_at ? *random_at : random, first + i / Size, int(i % Size))
+    const int element = Dropout::template noise_of<In>(int(i % In.size()));
+    to.store(i, Dropout::keeps(random_at ? *random_at : random, first + i / In.size(), element)
                     ? from[i] * T(1 / (1 - Dropout::rate))
                     : T{});
   }
@@ -210,8 +211,8 @@ struct kernel<cuda, A, P, In> {
 };
 
 /// x, y, dy, dx: (count, shape of the input).
-template <decimal Rate, class P, shape In>
-struct kernel<cuda, dropout<Rate>, P, In> {
+template <decimal Rate, shape Noise, class P, shape In>
+struct kernel<cuda, dropout<Rate, Noise>, P, In> {
   using T = typename P::value_type;
   static constexpr kernel_traits traits{.reads_input = false};
 
@@ -226,7 +227,7 @@ struct kernel<cuda, dropout<Rate>, P, In> {
  private:
   static void run(const machine::queue& q, const operands<T>& o, const T* from, machine::gradient_place<T> to) {
     machine::for_each_index(q, long{o.count} * In.size(),
-                            machine::drop<dropout<Rate>, T, In.size()>{from, to, o.random, o.random_at, o.first_sample});
+                            machine::drop<dropout<Rate, Noise>, T, In>{from, to, o.random, o.random_at, o.first_sample});
   }
 };
 

@@ -296,11 +296,12 @@ class layer_writer {
       keeps_shape();
       return "activation<" + activation_layer(k, c) + ">";
     }
-    if (k == "Dropout") {
+    if (k == "Dropout" || k == "SpatialDropout2D") {
       if (const double rate = c.at("rate"); !(rate >= 0 && rate < 1)) unknown(reasons::dropout_rate_must_be_below_1.words);
-      if (!is_whole_sample(c.value("noise_shape", json()))) unknown("there is no option noise_shape");
+      if (k == "SpatialDropout2D" && in_ && in_->rank() != 3) unknown("takes images");
+      const shape noise = k == "Dropout" ? noise_shape(c.value("noise_shape", json())) : in_ ? shape{1, 1, in_->last()} : shape{};
       keeps_shape();
-      return "dropout<" + decimal_text(c.at("rate")) + ">";
+      return "dropout<" + decimal_text(c.at("rate")) + (noise == shape{} ? "" : ", shape{" + extents_of(noise) + "}") + ">";
     }
     if (k == "Flatten") {
       gives([](shape in) { return flatten::output_shape(in); });
@@ -504,13 +505,20 @@ class layer_writer {
     unknown("works along axis " + shown(axis) + (in_ ? " of " + detail::batch_shape_text(*in_) : "") +
             ", but only the last one is possible");
   }
-  /// Whether a noise_shape gives each element a random number of its own.
-  bool is_whole_sample(const json& noise) const {
-    if (noise.is_null()) return true;
-    if (!noise.is_array() || !in_ || noise.size() != std::size_t(in_->rank()) + 1 || !noise[0].is_null()) return false;
-    for (int axis = 0; axis < in_->rank(); ++axis)
-      if (const json& n = noise[std::size_t(axis) + 1]; !n.is_null() && n != (*in_)[axis]) return false;
-    return true;
+  /// The extents of the noise of dropout, or shape{} if it is as large as a sample.
+  shape noise_shape(const json& noise) {
+    if (noise.is_null() || !in_) return {};
+    shape s = *in_;
+    if (!noise.is_array() || noise.size() != std::size_t(s.rank()) + 1 || !noise[0].is_null()) {
+      unknown("its noise_shape is not null for the samples and an extent for each axis");
+      return {};
+    }
+    for (int axis = 0; axis < s.rank(); ++axis)
+      if (const json& n = noise[std::size_t(axis) + 1]; !n.is_null() && n != s[axis]) {
+        if (n != 1) unknown(reasons::the_noise_shape_of_dropout_has_each_extent_of_the_input_or_1.words);
+        s[axis] = 1;
+      }
+    return s == *in_ ? shape{} : s;
   }
 
   std::string activation_layer(const std::string& k, const json& c) {

@@ -245,7 +245,11 @@ class config_writer {
     if (operation == "layer_normalization") return {{"axis", -1}, {"epsilon", n[0]}, {"center", n[1] != 0}, {"scale", n[2] != 0}};
     if (operation == "normalization") return {{"axis", {-1}}, {"invert", false}, {"mean", nullptr}, {"variance", nullptr}};
     if (operation == "lookup") return {{"input_dim", whole(0)}, {"output_dim", whole(1)}, {"mask_zero", false}};
-    if (operation == "dropout") return {{"rate", n[0]}, {"seed", nullptr}, {"noise_shape", nullptr}};
+    if (operation == "dropout") {
+      json noise = n.size() > 1 ? extents_of(node(l.last).out, true) : json();
+      for (std::size_t axis = 1; axis < noise.size(); ++axis) noise[axis] = n[axis];
+      return {{"rate", n[0]}, {"seed", nullptr}, {"noise_shape", std::move(noise)}};
+    }
     if (operation == "rescaling") return {{"scale", n[0]}, {"offset", n[1]}};
     if (operation == "flatten") return {{"data_format", "channels_last"}};
     if (operation == "reshape") return {{"target_shape", extents_of(node(l.last).out, false)}};

@@ -131,7 +131,8 @@ class graph_writer {
         }
         if (!nodes.empty()) n.inputs = {nodes.back().name};
       } else {
-        layer_call call(l.at("inbound_nodes"), n.class_name == "BatchNormalization" || n.class_name == "Dropout");
+        layer_call call(l.at("inbound_nodes"), n.class_name == "BatchNormalization" || n.class_name.ends_with("Dropout") ||
+                                                   n.class_name.ends_with("Dropout2D"));
         for (const std::string& why : call.unknown) layers_.unknown(n, why);
         n.inputs = std::move(call.inputs);
         n.is_unknown = call.has_constants;

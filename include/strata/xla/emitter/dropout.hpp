@@ -20,12 +20,12 @@ struct philox_key {
 };
 
 namespace detail {
-tensor dropout_forward(operation_call& c, double rate);
+tensor dropout_forward(operation_call& c, double rate, shape noise);
 }
 
-template <decimal Rate>
-struct emission<dropout<Rate>> {
-  static tensor forward(operation_call& c) { return detail::dropout_forward(c, Rate.value()); }
+template <decimal Rate, shape Noise>
+struct emission<dropout<Rate, Noise>> {
+  static tensor forward(operation_call& c) { return detail::dropout_forward(c, Rate.value(), Noise); }
   static void backward(operation_call& c) { c.set_dx(c.dy * c.saved[0]); }
 };
 

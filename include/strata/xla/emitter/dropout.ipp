@@ -36,12 +36,14 @@ STRATA_FUNCTION philox_key philox_key::fork(std::uint64_t stream) const {
 }
 
 namespace detail {
-STRATA_FUNCTION tensor dropout_forward(operation_call& c, double rate) {
+STRATA_FUNCTION tensor dropout_forward(operation_call& c, double rate, shape noise) {
   const tensor x = c.x[0];
-  const std::int64_t rows = x.extent(0), size = x.type().size() / rows, blocks = (size + 3) / 4;
+  extents drawn_extents = x.extents();
+  for (int axis = 0; axis < noise.rank(); ++axis) drawn_extents[std::size_t(axis) + 1] = noise[axis];
+  const std::int64_t rows = x.extent(0), size = tensor_type{element::ui32, drawn_extents}.size() / rows, blocks = (size + 3) / 4;
   const tensor_type counter{element::ui32, {rows, blocks}};
   graph& in = c.in();
-  // One block of four words for four elements of a sample; the sample is counted over all replicas.
+  // One block of four words for four elements of the noise of a sample; the sample is counted over all replicas.
   const tensor element_index = iota(in, counter, 1), zero = filled(0, element_index);
   const tensor_type wide{element::ui64, {rows, blocks}};
   tensor sample = iota(in, wide, 0);
@@ -54,8 +56,9 @@ STRATA_FUNCTION tensor dropout_forward(operation_call& c, double rate) {
   std::vector<tensor> columns;
   for (const tensor w : words) columns.push_back(reshape(w, {rows, blocks, 1}));
   const tensor all = reshape(concatenate(columns, 2), {rows, 4 * blocks});
-  const tensor drawn = reshape(slice(all, {0, 0}, {rows, size}), x.extents());
-  const tensor keeps = compare("GE", drawn, filled(double(std::uint64_t(rate * 0x1p32)), drawn));
+  const tensor drawn = reshape(slice(all, {0, 0}, {rows, size}), drawn_extents);
+  tensor keeps = compare("GE", drawn, filled(double(std::uint64_t(rate * 0x1p32)), drawn));
+  if (noise != shape{}) keeps = broadcast(keeps, x.extents());
   c.saved = {select(keeps, filled(1 / (1 - rate), x), filled(0, x))};
   return x * c.saved[0];
 }

@@ -115,6 +115,8 @@ tensor filled(double value, tensor like);
 tensor reshape(tensor a, const extents& to);
 /// Axis i of `a` becomes axis axes[i] of the result.
 tensor broadcast(tensor a, const extents& to, std::initializer_list<std::int64_t> axes);
+/// Repeats `a` along its axes of one element.
+tensor broadcast(tensor a, const extents& to);
 /// (C) for the last axis of `like`.
 tensor along_last_axis(tensor a, tensor like);
 /// (rows) for the first axis of `like`, and any `a` for its first axes.

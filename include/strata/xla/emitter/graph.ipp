@@ -214,13 +214,14 @@ STRATA_FUNCTION tensor broadcast(tensor a, const extents& to, std::initializer_l
   return a.in().operation("broadcast_in_dim", {a}, {a.type().of, to},
                           "broadcast_dimensions = " + detail::array_text({axes.begin(), axes.size()}));
 }
-STRATA_FUNCTION tensor along_last_axis(tensor a, tensor like) { return broadcast(a, like.extents(), {like.rank() - 1}); }
-STRATA_FUNCTION tensor along_first_axes(tensor a, tensor like) {
-  if (a.rank() == like.rank()) return a;
+STRATA_FUNCTION tensor broadcast(tensor a, const extents& to) {
   extents axes;
   for (int i = 0; i < a.rank(); ++i) axes.push_back(i);
-  return a.in().operation("broadcast_in_dim", {a}, {a.type().of, like.extents()},
-                          "broadcast_dimensions = " + detail::array_text(axes));
+  return a.in().operation("broadcast_in_dim", {a}, {a.type().of, to}, "broadcast_dimensions = " + detail::array_text(axes));
+}
+STRATA_FUNCTION tensor along_last_axis(tensor a, tensor like) { return broadcast(a, like.extents(), {like.rank() - 1}); }
+STRATA_FUNCTION tensor along_first_axes(tensor a, tensor like) {
+  return a.rank() == like.rank() ? a : broadcast(a, like.extents());
 }
 STRATA_FUNCTION tensor transpose(tensor a, std::initializer_list<std::int64_t> axes) {
   extents to;
