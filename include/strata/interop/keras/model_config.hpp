@@ -247,7 +247,7 @@ class config_writer {
     if (operation == "lookup") return {{"input_dim", whole(0)}, {"output_dim", whole(1)}, {"mask_zero", false}};
     if (operation == "dropout") {
       json noise = n.size() > 1 ? extents_of(node(l.last).out, true) : json();
-      for (std::size_t axis = 1; axis < noise.size(); ++axis) noise[axis] = n[axis];
+      for (std::size_t axis = 1; axis < noise.size(); ++axis) noise[axis] = whole(axis);
       return {{"rate", n[0]}, {"seed", nullptr}, {"noise_shape", std::move(noise)}};
     }
     if (operation == "rescaling") return {{"scale", n[0]}, {"offset", n[1]}};
