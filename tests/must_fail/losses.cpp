@@ -85,7 +85,7 @@ struct loss_of_mine {
 void train() { trainer model{net{}, adam{}, loss_of_mine{}}; }
 
 // case: loss_without_labels
-// error: incomplete_model<.*loss_of_mine.*because<.*losses_have_labels_sparse_or_dense>
+// error: incomplete_model<.*loss_of_mine.*because<.*losses_have_labels_sparse_dense_or_none>
 #include <strata/strata.hpp>
 
 using net = sequential<input<28, 28, 1>, flatten, dense<10>>;
@@ -207,3 +207,28 @@ using net = sequential<input<8>, dense<4>, categorical_crossentropy<label_smooth
 using net = sequential<input<8>, dense<4>, sparse_categorical_crossentropy<label_smoothing<0.1_r>>>;
 #endif
 net n;
+
+// case: sequential_with_a_loss_without_truth
+// error: wrong_argument<.*loss_of_mine.*because<.*a_loss_without_truth_is_that_of_an_output_of_a_graph>
+#include <strata/strata.hpp>
+
+using net = sequential<input<8>, dense<10>>;
+#ifdef TWIN
+using truth = std::span<const float>;
+#else
+using truth = core::no_truth;
+#endif
+struct loss_of_mine {
+  static constexpr auto name = "loss_of_mine";
+  static constexpr label_kind labels = std::is_same_v<truth, core::no_truth> ? label_kind::none : label_kind::dense;
+  static constexpr expected_shape output_shape(shape in) { return in; }
+  template <class T>
+  static constexpr T value(std::span<const T> prediction, auto) {
+    return prediction[0];
+  }
+  template <class T>
+  static constexpr void gradient(std::span<const T>, auto, std::span<T> dx) {
+    for (T& d : dx) d = 0;
+  }
+};
+void train() { trainer model{net{}, adam{}, loss_of_mine{}}; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records recorded/graphs.safetensors: two inputs, an encoder that both share, three outputs with weights of their losses, of which one is 0, ten steps of Adam.
+"""Records recorded/graphs.safetensors: two inputs, an encoder that both share, three outputs with weights of their losses, of which one is 0, and one without a loss, ten steps of Adam.
 
     python3 -m venv venv && venv/bin/pip install keras==3.15.1 jax==0.10.2 safetensors==0.8.0 numpy==2.4.6
     venv/bin/python generate_graphs.py     # fails if Keras and the NumPy below disagree
@@ -48,14 +48,15 @@ both = layers.Multiply()([code_of_left, code_of_right])
 kind = layers.Dense(CLASSES, activation="softmax", name="kind")(both)
 box = layers.Dense(2, name="box")(layers.Concatenate()([code_of_left, both]))
 spot = layers.Dense(2, name="spot")(code_of_right)
-model = keras.Model({"left": left, "right": right}, {"kind": kind, "box": box, "spot": spot})
+hint = layers.Dense(2, name="hint")(both)
+model = keras.Model({"left": left, "right": right}, {"kind": kind, "box": box, "spot": spot, "hint": hint})
 model.compile(
     optimizer=keras.optimizers.Adam(0.01),
     loss={"kind": "sparse_categorical_crossentropy", "box": "mean_squared_error", "spot": "mean_squared_error"},
     loss_weights=WEIGHTS,
     metrics={"kind": ["accuracy"], "box": ["mean_absolute_error"]},
 )
-parameters = {"dense": hidden, "dense_1": code, "dense_2": model.get_layer("kind"), "dense_3": model.get_layer("box"), "dense_4": model.get_layer("spot")}
+parameters = {"dense": hidden, "dense_1": code, "dense_2": model.get_layer("kind"), "dense_3": model.get_layer("box"), "dense_4": model.get_layer("spot"), "dense_5": model.get_layer("hint")}
 initial = {}
 for name, layer in parameters.items():
     kernel, bias = (short(v.shape, 0.5) for v in layer.weights)
@@ -96,7 +97,7 @@ def second(p, at):
         d_h = d @ p["dense_1/kernel"].T * (1 - hx**2)
         g["dense/kernel"] += x.T @ d_h
         g["dense/bias"] += d_h.sum(0)
-    return {"kind": out, "box": place, "spot": corner}, values, g
+    return {"kind": out, "box": place, "spot": corner, "hint": m @ p["dense_5/kernel"] + p["dense_5/bias"]}, values, g
 
 
 tensors = dict(data)
@@ -119,7 +120,8 @@ for step in range(STEPS):
         for name in ours:
             put(f"predictions/{name}", ours[name], predictions[name])
     model.reset_metrics()
-    reported.append(model.train_on_batch(inputs, {name: data[name][step] for name in WEIGHTS}, return_dict=True))
+    truths = {name: data[name][step] for name in WEIGHTS} | {"hint": np.zeros((BATCH, 2))}  # Keras takes one, and ignores it
+    reported.append(model.train_on_batch(inputs, truths, return_dict=True))
     expected.append(values)
     for n, d in g.items():
         m, v = moments.get(n, (0, 0))

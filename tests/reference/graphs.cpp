@@ -1,4 +1,4 @@
-// A graph of two inputs, a shared encoder and three outputs against the recording: ten steps of Adam, and what they report.
+// A graph of two inputs, a shared encoder and four outputs against the recording: ten steps of Adam, and what they report.
 #include <strata/strata.hpp>
 
 #include "recorded.hpp"
@@ -20,7 +20,8 @@ struct both : node<multiply<code_of_left, code_of_right>> {};
 struct kind : node<both, dense<3, softmax>> {};
 struct box : node<concat<code_of_left, both>, dense<2>> {};
 struct spot : node<code_of_right, dense<2>> {};
-using net = graph<kind, box, spot>;
+struct hint : node<both, dense<2>> {};
+using net = graph<kind, box, spot, hint>;
 
 /// Calls f(a name such as dense/kernel, offset and size in the arena) for each parameter.
 void for_each_parameter(auto&& f) {
@@ -56,10 +57,11 @@ void train_as_recorded(recording& recorded) {
     const std::size_t size = all.size() / steps;
     return std::span(all).subspan(step * size, size);
   };
-  const auto [of_kind, of_box, of_spot] = model.predict(of<left>(part(lefts, 0)), of<right>(part(rights, 0)));
+  const auto [of_kind, of_box, of_spot, of_hint] = model.predict(of<left>(part(lefts, 0)), of<right>(part(rights, 0)));
   compare<T>("kind", of_kind.values, recorded.tensor("predictions/kind"), tolerance);
   compare<T>("box", of_box.values, recorded.tensor("predictions/box"), tolerance);
   compare<T>("spot", of_spot.values, recorded.tensor("predictions/spot"), tolerance);
+  compare<T>("hint", of_hint.values, recorded.tensor("predictions/hint"), tolerance);
 
   static constexpr const char* names[] = {"loss",      "kind_loss",     "box_loss",
                                           "spot_loss", "kind_accuracy", "box_mean_absolute_error"};
@@ -70,6 +72,7 @@ void train_as_recorded(recording& recorded) {
     for (std::size_t k = 0; k < std::size(names); ++k) reported[k].push_back(sums[k].mean());
   }
   const auto past = model.evaluate(of<left>(lefts), of<right>(rights), of<kind>(kinds), of<box>(boxes), of<spot>(spots));
+  CHECK(!past.contains("hint_loss"));
   for (std::size_t k = 0; k < std::size(names); ++k) {
     CHECK(past.contains(names[k]));
     compare<double>(names[k], reported[k], recorded.tensor(std::string("reported/") + names[k]), tolerance);

@@ -30,6 +30,17 @@ struct without_output_shape : complete {
   static void output_shape();
 };
 struct without_labels : complete {
+  static void labels();
+};
+struct without_truth : complete {
+  static constexpr label_kind labels = label_kind::none;
+  template <class T>
+  static T value(std::span<const T>, no_truth);
+  template <class T>
+  static void gradient(std::span<const T>, no_truth, std::span<T>);
+};
+static_assert(loss_function<without_truth>);
+struct without_truth_that_takes_one : complete {
   static constexpr label_kind labels = label_kind::none;
 };
 struct without_value : complete {
@@ -54,6 +65,7 @@ static_assert(!loss_function<without_name>);
 static_assert(!loss_function<without_output_shape>);
 static_assert(!loss_function<without_labels>);
 static_assert(!loss_function<without_value>);
+static_assert(!loss_function<without_truth_that_takes_one>);
 static_assert(!loss_function<without_gradient>);
 static_assert(!loss_function<that_returns_its_gradient>);
 static_assert(!loss_function<with_the_other_labels>);
@@ -64,7 +76,7 @@ constexpr bool is_told = std::is_same_v<typename detail::loss_verdict<L>::type, 
 static_assert(std::is_same_v<detail::loss_verdict<complete>::type, detail::no_complaint>);
 static_assert(is_told<int, reasons::operations_have_a_name> && is_told<without_name, reasons::operations_have_a_name>);
 static_assert(is_told<without_output_shape, reasons::operations_have_output_shape_of_the_shape_of_their_input>);
-static_assert(is_told<without_labels, reasons::losses_have_labels_sparse_or_dense>);
+static_assert(is_told<without_labels, reasons::losses_have_labels_sparse_dense_or_none>);
 static_assert(is_told<without_value, reasons::losses_have_a_static_value_of_a_span_of_predictions_and_its_label>);
 static_assert(is_told<with_the_other_labels, reasons::losses_have_a_static_value_of_a_span_of_predictions_and_its_label>);
 static_assert(is_told<that_writes_to_its_prediction, reasons::losses_have_a_static_value_of_a_span_of_predictions_and_its_label>);

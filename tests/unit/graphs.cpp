@@ -324,6 +324,70 @@ TEST_CASE("the gradient is that of the loss with its weights, of which one may b
   check(0, 1, one_device{{.threads = 1, .leaves = 1}});
 }
 
+namespace {
+/// Two outputs that nothing is compared with: one that another output reads, and one by itself.
+struct hint : node<trunk, dense<4>> {};
+struct from_hint : node<hint, dense<3, softmax>> {};
+struct aside : node<of_numbers, dense<2, relu>> {};
+using with_hints = graph<aside, from_hint, hint, place>;
+}  // namespace
+
+TEST_CASE("outputs without a loss are predicted, and change neither the training nor what is reported") {
+  const data_of_two data(50);
+  const auto train = [&](auto& model, auto&&... more) {
+    return model.fit(of<numbers>(data.x), of<words>(data.y), of<from_hint>(data.kinds), more..., epochs(3), batch_size(20),
+                     verbosity::off);
+  };
+  const auto losses_of = [](auto graph_of, auto... more) {
+    return trainer{graph_of, sgd{.learning_rate = 0.1}, compare<from_hint>(sparse_categorical_crossentropy{}, accuracy{}),
+                   more...};
+  };
+  const auto of_place = compare<place>(mean_squared_error{}, loss_weight(0.5));
+  auto all = losses_of(with_hints{}, of_place);
+  auto compared = losses_of(with_hints{}, of_place, compare<hint>(mean_squared_error{}, loss_weight(0)),
+                            compare<aside>(mean_squared_error{}, loss_weight(0)));
+  const std::vector<float> before = weights_of(all), zeros(50 * 4);
+  const auto past = train(all, of<place>(data.places)),
+             expected = train(compared, of<place>(data.places), of<hint>(zeros), of<aside>(std::span(zeros).first(50 * 2)));
+  CHECK(weights_of(all) == weights_of(compared));
+  for (const char* name : {"loss", "from_hint_loss", "place_loss", "from_hint_accuracy"}) CHECK(past[name] == expected[name]);
+  CHECK(!past.contains("hint_loss"));
+  CHECK(!past.contains("aside_loss"));
+  const auto [of_aside, of_from_hint, of_hint, of_places] = all.predict(of<numbers>(data.x), of<words>(data.y));
+  const auto [aside_compared, from_hint_compared, hint_compared, places_compared] =
+      compared.predict(of<numbers>(data.x), of<words>(data.y));
+  CHECK(of_aside.values == aside_compared.values);
+  CHECK(of_from_hint.values == from_hint_compared.values);
+  CHECK(of_hint.values == hint_compared.values);
+  CHECK(of_places.values == places_compared.values);
+  // Weights that reach no loss stay as they are.
+  const auto names = parameter_names_of<with_hints>();
+  long same = 0, changed = 0;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto& slot = layout_of<with_hints::items>.slots[i];
+    const bool is_equal = std::equal(before.begin() + slot.offset, before.begin() + slot.offset + slot.what.extents.size(),
+                                     all.parameters().begin() + slot.offset);
+    (is_equal ? same : changed) += slot.what.extents.size();
+  }
+  CHECK(same == 5 * 2 + 2);
+
+  // A single loss has no name of its own, as in Keras.
+  auto one = losses_of(graph<from_hint, hint>{});
+  const auto [loss, right] = one.evaluate(of<numbers>(data.x), of<words>(data.y), of<from_hint>(data.kinds));
+  CHECK(right <= 1);
+  const auto sums = one.train_step(of<numbers>(data.x), of<words>(data.y), of<from_hint>(data.kinds));
+  CHECK(sums[0].mean() == loss);
+  CHECK(sums[1].mean() == right);
+  one.set_loss_weight<from_hint>(0.5);
+  CHECK(one.evaluate(of<numbers>(data.x), of<words>(data.y), of<from_hint>(data.kinds))["loss"] != loss);
+  const auto alone = train(one);
+  CHECK(alone.contains("from_hint_accuracy"));
+  CHECK(!alone.contains("from_hint_loss"));
+  std::ostringstream plan;
+  print_plan(one, plan);
+  CHECK(contains(plan.str(), "predicted_only"));
+}
+
 TEST_CASE("columns of different lengths and values that do not make whole samples are refused") {
   data_of_two data(40);
   auto model = with_losses();

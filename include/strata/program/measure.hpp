@@ -28,7 +28,7 @@ constexpr void measure_sample(std::span<const T> prediction, Truth truth, double
 template <class Loss, class... M, class T>
 constexpr void measure_output(type_list<M...>, const T* predictions, std::size_t size, const truth_rows<T>& y, int count,
                               double* to) {
-  for (int n = 0; n < count; ++n) {
+  for (int n = 0; sizeof...(M) > 0 && n < count; ++n) {
     const std::span<const T> one(predictions + std::size_t(n) * size, size);
     [[maybe_unused]] double* sums = to;
     if constexpr (Loss::labels == label_kind::sparse)

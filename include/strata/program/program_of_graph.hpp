@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <strata/base/node_name.hpp>
+#include <strata/losses/predicted_only.hpp>
 #include <strata/network/graph.hpp>
 #include <strata/program/program.hpp>
 #include <string_view>
@@ -68,6 +69,11 @@ struct in_order_of_nodes<type_list<N...>, Comparisons...> {
   using type = join_t<decltype(comparison_of<N>(static_cast<const members<Comparisons...>*>(nullptr)))...>;
 };
 
+/// The outputs among which are no nodes of the comparisons: they are only predicted.
+template <class... Node, class... Output>
+auto not_compared(type_list<Node...>, type_list<Output...>) -> join_t<
+    std::conditional_t<is_member<Output, Node...>, type_list<>, type_list<comparison<Output, predicted_only, type_list<>>>>...>;
+
 /// The program of a graph whose comparisons are in the order of the tape.
 template <class Graph, class Optimizer, class Precision, class Comparisons>
 struct program_of_graph;
@@ -119,11 +125,32 @@ inline constexpr end_names names_of_ends = [] {
   return names;
 }();
 
-/// The numbers of the outputs of a program in the order of the graph, in which they are reported.
+/// The loss at an output of the program of a graph.
+template <class Program, class Node>
+using loss_at = typename at_t<index_in<Node>(typename Program::output_nodes{}), typename Program::outputs>::loss;
+
+template <class Program, template <class> class Is>
+struct outputs_whose_loss {
+  template <class... Node>
+  static auto find(type_list<Node...>)
+      -> join_t<std::conditional_t<Is<loss_at<Program, Node>>::value, type_list<Node>, type_list<>>...>;
+  using type = decltype(find(typename Program::network::outputs{}));
+};
+template <class Loss>
+struct is_loss_to_report : std::bool_constant<!std::is_same_v<Loss, predicted_only>> {};
+template <class Loss>
+struct is_loss_with_truth : std::bool_constant<Loss::labels != label_kind::none> {};
+/// The outputs that are not only predicted, and those that are compared with a truth, in the order of the graph.
+template <class Program>
+using outputs_with_loss = typename outputs_whose_loss<Program, is_loss_to_report>::type;
+template <class Program>
+using outputs_with_truth = typename outputs_whose_loss<Program, is_loss_with_truth>::type;
+
+/// Their numbers: in this order they are reported.
 template <class Program>
 inline constexpr auto outputs_in_order = []<class... Node>(type_list<Node...>) {
   return std::array<std::size_t, sizeof...(Node)>{std::size_t(index_in<Node>(typename Program::output_nodes{}))...};
-}(typename Program::network::outputs{});
+}(outputs_with_loss<Program>{});
 }  // namespace detail
 
 }  // namespace strata

@@ -14,9 +14,11 @@ namespace strata {
 namespace detail {
 /// The truth of sample n, which has `size` predictions.
 template <class Loss, class T>
-constexpr auto truth_of(const operands<T>& o, int n, int size) {
+constexpr auto truth_of([[maybe_unused]] const operands<T>& o, [[maybe_unused]] int n, [[maybe_unused]] int size) {
   if constexpr (Loss::labels == label_kind::sparse)
     return o.labels[n];
+  else if constexpr (Loss::labels == label_kind::none)
+    return no_truth();
   else
     return std::span<const T>(o.targets + std::ptrdiff_t(n) * size, std::size_t(size));
 }

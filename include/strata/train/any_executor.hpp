@@ -162,16 +162,17 @@ struct list_of_reported<Program, type_list<First, Second, More...>> {
   static constexpr int number = index_in<Node>(typename Program::output_nodes{});
   template <class... Node>
   static constexpr auto list_of(type_list<Node...>) {
-    std::array<reported_metric, 1 + sizeof...(Node) + std::size_t(length(metrics_of_program<Program>{}))> all{};
+    constexpr std::size_t losses = sizeof...(Node) > 1 ? 1 + sizeof...(Node) : 1;
+    std::array<reported_metric, losses + std::size_t(length(metrics_of_program<Program>{}))> all{};
     reported_metric* to = all.data();
     *to++ = {.base_name = "loss"};
-    ((*to++ = {.base_name = name_at_output<Node, loss_of_output>.data()}), ...);
+    if constexpr (losses > 1) ((*to++ = {.base_name = name_at_output<Node, loss_of_output>.data()}), ...);
     (add<Node>(to, ends_of_program<Program>.outputs[number<Node>],
                typename at_t<number<Node>, typename Program::outputs>::metrics{}),
      ...);
     return all;
   }
-  static constexpr auto list() { return list_of(typename Program::network::outputs{}); }
+  static constexpr auto list() { return list_of(outputs_with_loss<Program>{}); }
 };
 
 template <class Program>
@@ -210,7 +211,7 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   void copy(metric_sums<Program> from, std::span<metric_sum> to) const { copy(from, factors_, to); }
   static void copy(metric_sums<Program> from, [[maybe_unused]] const loss_weights<Program>& factors, std::span<metric_sum> to) {
     if constexpr (graph_program<Program>) from = factors.reported(from);
-    for (std::size_t k = 0; k < from.size(); ++k) to[k] = from[k];
+    for (std::size_t k = 0; k < reported_metrics<Program>::sums; ++k) to[k] = from[k];
   }
 
  public:
@@ -219,7 +220,7 @@ class erased_executor final : public any_executor<typename Program::value_type> 
 
   typename any_executor<T>::program_info about() const override {
     using reported = reported_metrics<Program>;
-    static_assert(reported::sums == std::tuple_size_v<metric_sums<Program>>, "each sum has a name");
+    static_assert(reported::sums <= std::tuple_size_v<metric_sums<Program>>, "each name has a sum");
     return {reported::all, ends_of_program<Program>, names_of_ends<Program>};
   }
   any_process_group& group() override { return group_; }

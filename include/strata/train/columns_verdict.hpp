@@ -24,6 +24,8 @@ template <class Node, class Why>
 struct column_of_no_end;
 template <class Node, class Why>
 struct column_given_twice;
+template <class Node, class Why>
+struct column_without_loss;
 template <class Node, class Taken, class Yielded, class Why>
 struct column_mismatch;
 }  // namespace core
@@ -35,6 +37,9 @@ inline constexpr reason each_input_has_a_column_and_for_training_each_output{
     "each input of the graph has a column, and for training and evaluation each output: of<tags>(words)"};
 inline constexpr reason a_column_has_the_name_of_an_input_or_an_output_of_the_graph;
 inline constexpr reason an_input_or_an_output_has_one_column;
+inline constexpr reason an_output_that_is_not_compared_has_no_column_for_training{
+    "an output that is not compared, or whose loss needs no truth, has no column in fit and evaluate: compare<box>(a loss) "
+    "compares it"};
 inline constexpr reason the_input_has_the_shape_of_one_sample{"input<...> has the extents of one sample"};
 inline constexpr reason weights_of_samples_of_a_graph_belong_to_the_data_set_data_sample_weight{
     "weights of the samples of a graph belong to the data set: data::sample_weight"};
@@ -45,25 +50,30 @@ namespace detail {
 /// The diagnostic about the nodes of columns.
 template <class Program, bool NeedsLabels, class... Node>
 struct nodes_verdict {
-  template <class... Input, class... Output>
-  static auto find(type_list<Input...>, type_list<Output...>) {
+  template <class... Input, class... Output, class... Compared>
+  static auto find(type_list<Input...>, type_list<Output...>, type_list<Compared...>) {
     constexpr int no_end = first_false({(times_among<Node, Input..., Output...> > 0)..., true}),
                   twice = first_false({(times_among<Node, Node...> == 1)..., true}),
                   missing = first_false(
-                      {(times_among<Input, Node...> > 0)..., (!NeedsLabels || times_among<Output, Node...> > 0)..., true});
+                      {(times_among<Input, Node...> > 0)..., (!NeedsLabels || times_among<Compared, Node...> > 0)..., true}),
+                  without_loss = first_false({(!NeedsLabels || times_among<Node, Input..., Compared...> > 0)..., true});
     using nodes = type_list<Node...>;
     if constexpr (no_end >= 0)
       return std::type_identity<
           column_of_no_end<at_t<no_end, nodes>, because<reasons::a_column_has_the_name_of_an_input_or_an_output_of_the_graph>>>{};
     else if constexpr (twice >= 0)
       return std::type_identity<column_given_twice<at_t<twice, nodes>, because<reasons::an_input_or_an_output_has_one_column>>>{};
+    else if constexpr (without_loss >= 0)
+      return std::type_identity<column_without_loss<
+          at_t<without_loss, nodes>, because<reasons::an_output_that_is_not_compared_has_no_column_for_training>>>{};
     else if constexpr (missing >= 0)
-      return std::type_identity<column_is_missing<at_t<missing, type_list<Input..., Output...>>,
+      return std::type_identity<column_is_missing<at_t<missing, type_list<Input..., Compared...>>,
                                                   because<reasons::each_input_has_a_column_and_for_training_each_output>>>{};
     else
       return std::type_identity<no_complaint>{};
   }
-  using type = typename decltype(find(typename Program::network::inputs{}, typename Program::output_nodes{}))::type;
+  using type = typename decltype(find(typename Program::network::inputs{}, typename Program::output_nodes{},
+                                      outputs_with_truth<Program>{}))::type;
 };
 
 /// The diagnostic about the shape and the kind of one column.

@@ -22,11 +22,12 @@ struct compared_twice;
 }  // namespace core
 
 namespace reasons {
-inline constexpr reason each_output_of_a_graph_is_compared_such_as_compare_kind_of_a_loss{
-    "each output of a graph is compared: compare<kind>(sparse_categorical_crossentropy{}, accuracy{})"};
+inline constexpr reason an_output_of_a_graph_is_compared_such_as_compare_kind_of_a_loss{
+    "a graph is trained by comparing one of its outputs, or several: compare<kind>(sparse_categorical_crossentropy{}, "
+    "accuracy{})"};
 inline constexpr reason compare_names_an_output_of_the_graph{"compare names an output of the graph: one of its arguments"};
-inline constexpr reason a_loss_weight_is_that_of_an_output_of_the_graph{
-    "set_loss_weight and loss_weight_of name an output of the graph: one of its arguments"};
+inline constexpr reason a_loss_weight_is_that_of_an_output_with_a_loss{
+    "set_loss_weight and loss_weight_of name an output of the graph that is compared"};
 inline constexpr reason an_output_has_one_loss_and_several_metrics{
     "an output has one loss, and several metrics in the same compare"};
 inline constexpr reason compare_belongs_to_a_graph_a_sequential_takes_a_loss_and_metrics{
@@ -85,17 +86,15 @@ auto sentence_on_graph(type_list<comparison<Node, Loss, Metrics>...>) {
   } else {
     return []<class... Output>(type_list<Output...> outputs) {
       using wrong = first_complaint<typename sentence_on_comparison<comparison<Node, Loss, Metrics>, decltype(outputs)>::type...>;
-      constexpr int missing = first_false({(times_among<Output, Node...> > 0)..., true}),
-                    twice = first_false({(times_among<Output, Node...> < 2)..., true});
+      constexpr int twice = first_false({(times_among<Output, Node...> < 2)..., true});
       if constexpr (!std::is_same_v<wrong, no_complaint>)
         return std::type_identity<wrong>{};
       else if constexpr (twice >= 0)
         return std::type_identity<
             compared_twice<at_t<twice, type_list<Output...>>, because<reasons::an_output_has_one_loss_and_several_metrics>>>{};
-      else if constexpr (missing >= 0)
-        return std::type_identity<
-            output_without_loss<at_t<missing, type_list<Output...>>,
-                                because<reasons::each_output_of_a_graph_is_compared_such_as_compare_kind_of_a_loss>>>{};
+      else if constexpr (sizeof...(Node) == 0)
+        return std::type_identity<output_without_loss<
+            at_t<0, type_list<Output...>>, because<reasons::an_output_of_a_graph_is_compared_such_as_compare_kind_of_a_loss>>>{};
       else
         return std::type_identity<void>{};
     }(typename Network::outputs{});
@@ -168,6 +167,9 @@ struct deduced_program<Network, Optimizer, Loss, Extra...> {
   using extras = decltype(sorted(others{}));
   template <class Graph, class... Comparison>
   static typename in_order_of_nodes<typename Graph::nodes, Comparison...>::type ordered(type_list<Comparison...>);
+  template <class Graph, class... Comparison>
+  static auto of_all_outputs(type_list<Comparison...> given) -> decltype(ordered<Graph>(
+      join_t<decltype(given), decltype(not_compared(type_list<typename Comparison::node...>{}, typename Graph::outputs{}))>{}));
 
   static auto find() {
     using first = typename decltype(sentence_on_graph<Network, Optimizer>(compared{}))::type;
@@ -175,7 +177,8 @@ struct deduced_program<Network, Optimizer, Loss, Extra...> {
     if constexpr (!std::is_void_v<first>) {
       return std::type_identity<refused_program<first, Network, values>>{};
     } else {
-      using whole = program_of_graph<Network, Optimizer, typename extras::precision, decltype(ordered<Network>(compared{}))>;
+      using whole =
+          program_of_graph<Network, Optimizer, typename extras::precision, decltype(of_all_outputs<Network>(compared{}))>;
       using second = typename decltype(on_whole<whole>(others{}))::type;
       return std::type_identity<std::conditional_t<std::is_void_v<second>, whole, refused_program<second, Network, values>>>{};
     }

@@ -41,6 +41,8 @@ inline constexpr reason a_trainer_takes_an_optimizer_second_such_as_adam{"a trai
 inline constexpr reason a_trainer_takes_a_loss_third_such_as_mean_squared_error{
     "a trainer takes a loss third, such as mean_squared_error{}"};
 inline constexpr reason a_trainer_takes_a_graph_of_one_input_and_one_output;
+inline constexpr reason a_loss_without_truth_is_that_of_an_output_of_a_graph{
+    "a loss without truth is that of an output of a graph: compare<latent>(kl_of_normal{})"};
 inline constexpr reason shared_layers_are_trained_by_one_device_and_mirrored_on_processors{
     "shared layers are trained by one_device and mirrored on processors only"};
 inline constexpr reason the_optimizer_comes_before_the_loss{"a trainer takes the optimizer before the loss"};
@@ -102,6 +104,8 @@ auto sentence_on_parts() {
     return std::type_identity<wrong_argument<Loss, because<reasons::a_trainer_takes_a_loss_third_such_as_mean_squared_error>>>{};
   else if constexpr (!loss_function<Loss>)
     return loss_verdict<Loss>{};
+  else if constexpr (Loss::labels == label_kind::none)
+    return std::type_identity<wrong_argument<Loss, because<reasons::a_loss_without_truth_is_that_of_an_output_of_a_graph>>>{};
   else
     return std::type_identity<void>{};
 }

@@ -154,7 +154,7 @@ class fit_in_program final : public resumable_fit {
     return now;
   }
   void resume_at(const training_position& from) override {
-    constexpr std::size_t metrics = std::tuple_size_v<metric_sums<Program>>;
+    constexpr std::size_t metrics = reported_metrics<Program>::sums;
     if (from.in_epoch && from.metric_sums.size() != metrics)
       throw_error(
           text_of({"fit: the position has the sums of ", from.metric_sums.size(), " metrics, but this training has ", metrics}));

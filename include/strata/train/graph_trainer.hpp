@@ -30,9 +30,10 @@ namespace strata {
 ///                                             compare<box>(mean_squared_error{}, loss_weight(0.2))};
 ///   model.fit(of<image>(images), of<tags>(words), of<kind>(kinds), of<box>(boxes), epochs(5));
 ///   const auto [kinds, boxes] = model.predict(of<image>(images), of<tags>(words));
-/// A graph of several outputs reports `loss`, the sum of all losses with their weights, then `kind_loss`, `box_loss`, without
-/// them, then `kind_accuracy`, in the order of the graph's outputs. A snapshot of a training has the weights of the losses, and a
-/// training that resumes from it continues with these.
+/// An output that is not compared is only predicted. A graph of several outputs reports `loss`, the sum of all losses with their
+/// weights, then, if several outputs have a loss, `kind_loss`, `box_loss`, without them, then `kind_accuracy`, in the order of
+/// the graph's outputs. A snapshot of a training has the weights of the losses, and a training that resumes from it continues
+/// with these.
 template <core::graph_program Program, class Strategy>
 class trainer<Program, Strategy> : public core::trained_model<Program, Strategy> {
   static_assert(sizeof(typename Strategy::template executor<Program>) &&
@@ -159,8 +160,8 @@ class trainer<Program, Strategy> : public core::trained_model<Program, Strategy>
   }
 
   /// One update on one batch, for your own training loop: inputs and truths in the order of the tape, or a column for each.
-  /// Returns (sum, count) of the loss, then of the loss of each output if there are several, then of the metrics, in the order of
-  /// the graph's outputs.
+  /// Returns (sum, count) of the loss, then of the loss of each output if several have one, then of the metrics, in the order of
+  /// the graph's outputs; at the end, zeros for each output without a loss.
   /// Throws strata_error as the trainer of other networks does.
   core::metric_sums<Program> train_step(const core::samples<T>& batch) {
     return training_.factors.reported(training_.train_step(weighted_.of(batch, training_.factors)));
@@ -198,10 +199,11 @@ class trainer<Program, Strategy> : public core::trained_model<Program, Strategy>
 
   template <class Node>
   static constexpr int number_of_output() {
+    constexpr bool has_loss = detail::index_in<Node>(detail::outputs_with_loss<Program>{}) >= 0;
     constexpr int number = detail::index_in<Node>(typename Program::output_nodes{});
     using sentence =
-        std::conditional_t<(number >= 0), detail::no_complaint,
-                           core::no_output<Node, detail::because<reasons::a_loss_weight_is_that_of_an_output_of_the_graph>>>;
+        std::conditional_t<has_loss, detail::no_complaint,
+                           core::no_output<Node, detail::because<reasons::a_loss_weight_is_that_of_an_output_with_a_loss>>>;
     static_assert(detail::diagnosed<sentence>[0]);
     return std::max(number, 0);
   }

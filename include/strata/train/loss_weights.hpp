@@ -39,20 +39,24 @@ struct loss_weights<Program> {
     for (std::size_t k = 0; k < outputs; ++k) set(int(k), factors[k]);
   }
   /// The sums of a step as they are reported: outputs in the order of the graph instead of that of the tape. The first sum, that
-  /// of all losses, has their factors; the losses of several outputs do not.
+  /// of all losses, has their factors; those of several losses do not. Outputs without a loss leave pairs of zeros at the end.
   metric_sums<Program> reported(const metric_sums<Program>& of_tape) const {
-    metric_sums<Program> all = of_tape;
-    if constexpr (outputs > 1) {
+    if constexpr (outputs == 1) {
+      return of_tape;
+    } else {
+      metric_sums<Program> all{};
+      all[0] = of_tape[0];
       if (of_output != ones()) all[0].sum = weighted_sum(of_tape);
       std::size_t to = 1;
-      for (const std::size_t k : outputs_in_order<Program>) all[to++] = of_tape[1 + k];
+      if constexpr (outputs_in_order<Program>.size() > 1)
+        for (const std::size_t k : outputs_in_order<Program>) all[to++] = of_tape[1 + k];
       for (const std::size_t k : outputs_in_order<Program>) {
         std::size_t from = 1 + outputs;
         for (std::size_t before = 0; before < k; ++before) from += metric_pairs[before];
         for (std::size_t i = 0; i < metric_pairs[k]; ++i) all[to++] = of_tape[from + i];
       }
+      return all;
     }
-    return all;
   }
 
  private:

@@ -85,6 +85,7 @@ namespace {
 struct pixels : input<6> {};
 struct trunk : node<pixels, dense<5, tanh_activation>> {};
 struct place : node<trunk, dense<2>> {};
+struct hint : node<trunk, dense<4>> {};           // only predicted
 struct kind : node<trunk, dense<3, softmax>> {};  // the last kernel computes forward and backward, unless it has a factor
 }  // namespace
 
@@ -97,7 +98,7 @@ TEST_CASE("weights of losses that change in each step, 0 among them: the same nu
   std::vector<int> kinds(count);
   for (std::size_t i = 0; i < count; ++i) kinds[i] = int(i % 3);
   const auto trained = [&](const auto& strategy) {
-    trainer model{graph<place, kind>{},
+    trainer model{graph<place, hint, kind>{},
                   adam{.learning_rate = 0.01},
                   compare<place>(mean_squared_error{}, loss_weight(0)),
                   compare<kind>(sparse_categorical_crossentropy{}, accuracy{}),
@@ -113,6 +114,8 @@ TEST_CASE("weights of losses that change in each step, 0 among them: the same nu
     for (const char* name : {"loss", "place_loss", "kind_loss"})
       for (const double value : past[name]) out.push_back(value);
     out.insert(out.end(), model.parameters().begin(), model.parameters().end());
+    const auto hints = std::get<1>(model.predict(of<pixels>(x)));
+    out.insert(out.end(), hints.values.begin(), hints.values.end());
     return out;
   };
   CHECK(difference(trained(one_device{gpu(0)}), trained(one_device{})) < 1e-5);
