@@ -426,8 +426,8 @@ STRATA_INLINE inline void transpose(vec<T> (&r)[lanes<T>]) {
 /// Transposes: to[c * to_stride + r] = from[r * from_stride + c] for r < rows, c < columns. With `pad`, the rows of `to` are
 /// filled up with zeros to whole vectors.
 template <class T>
-[[gnu::noinline]] void transpose(const T* from, std::ptrdiff_t from_stride, T* to, std::ptrdiff_t to_stride, int rows,
-                                 int columns, bool pad = false) {
+[[gnu::noinline]] STRATA_ONE_COPY void transpose(const T* from, std::ptrdiff_t from_stride, T* to, std::ptrdiff_t to_stride,
+                                                 int rows, int columns, bool pad = false) {
   constexpr int L = lanes<T>;
   vec<T> none{};
   keep(none);  // else g++ computes what becomes of zeros, in a copy of the shuffles for each row

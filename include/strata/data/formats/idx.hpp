@@ -53,18 +53,16 @@ inline std::string idx_type_name(int type) {
   return strata::detail::text_of({type, " (", type >= 0x08 && type <= 0x0E && names[i] ? names[i] : "unknown", ")"});
 }
 
-/// With `rows`, the dimensions must be (any number, rows...).
-template <class T>
-idx<T> read_idx_file(const std::filesystem::path& path, const shape* rows, io::decompression_limits limits) {
-  static_assert(idx_type<T> != -1, "IDX files hold uint8, int8, int16, int32, float or double");
-  io::unzipped_file file(path, limits.max_compression_ratio);
+/// Reads what precedes the values, which are of type `type` and of so many bytes each. With `rows`, the dimensions must be (any
+/// number, rows...). Returns the number of values.
+[[gnu::cold]] inline std::size_t read_idx_header(io::unzipped_file& file, int type, std::size_t bytes, const shape* rows,
+                                                 std::vector<std::uint32_t>& dimensions) {
   std::array<std::uint8_t, 4> magic;
   file.read(magic.data(), magic.size());
   if (magic[0] != 0 || magic[1] != 0)
     file.fail(0, strata::detail::text_of({"an IDX file starts with bytes 0 0, got ", magic[0], " ", magic[1]}));
-  if (magic[2] != idx_type<T>)
-    file.fail(
-        2, strata::detail::text_of({"element type: expected ", idx_type_name(idx_type<T>), ", got ", idx_type_name(magic[2])}));
+  if (magic[2] != type)
+    file.fail(2, strata::detail::text_of({"element type: expected ", idx_type_name(type), ", got ", idx_type_name(magic[2])}));
   const int rank = magic[3];
   if (rank == 0) file.fail(3, "rank: expected at least 1, got 0");
   if (rows != nullptr) {
@@ -75,20 +73,28 @@ idx<T> read_idx_file(const std::filesystem::path& path, const shape* rows, io::d
                                             strata::detail::shape_text(*rows), ", got ", rank}));
   }
 
-  idx<T> result{.dimensions{}, .first{}, .size = 1};
+  std::size_t size = 1;
   for (int axis = 0; axis < rank; ++axis) {
     const std::uint32_t extent = file.read_big_endian();
     const std::size_t here = std::size_t{4} * static_cast<std::size_t>(axis + 1);
     if (axis > 0 && rows != nullptr && extent != static_cast<std::uint32_t>((*rows)[axis - 1]))
       file.fail(here, strata::detail::text_of({"dimension ", axis, ": expected ", (*rows)[axis - 1], ", got ", extent}));
-    result.dimensions.push_back(extent);
+    dimensions.push_back(extent);
     // Checked before the allocation: a damaged header must not ask for terabytes.
-    if (extent != 0 && result.size > file.at_most() / sizeof(T) / extent)
+    if (extent != 0 && size > file.at_most() / bytes / extent)
       file.fail(here, strata::detail::text_of({"dimension ", axis, " is ", extent, ": the file, ", file.bytes_on_disk(),
                                                " bytes, is too short for that many values"}));
-    result.size *= extent;
+    size *= extent;
   }
+  return size;
+}
 
+template <class T>
+idx<T> read_idx_file(const std::filesystem::path& path, const shape* rows, io::decompression_limits limits) {
+  static_assert(idx_type<T> != -1, "IDX files hold uint8, int8, int16, int32, float or double");
+  io::unzipped_file file(path, limits.max_compression_ratio);
+  idx<T> result;
+  result.size = read_idx_header(file, idx_type<T>, sizeof(T), rows, result.dimensions);
   file.allow(result.size * sizeof(T));
   const std::shared_ptr<T> values = strata::detail::allocate_shared_aligned<T>(result.size);
   file.read(values.get(), result.size * sizeof(T));

@@ -16,14 +16,15 @@ namespace strata::data {
 
 namespace detail {
 /// directory/name if it exists, else directory/name.gz if it exists.
-inline std::optional<std::filesystem::path> raw_or_zipped(const std::filesystem::path& directory, const std::string& name) {
+[[gnu::cold]] inline std::optional<std::filesystem::path> raw_or_zipped(const std::filesystem::path& directory,
+                                                                        const std::string& name) {
   std::error_code ignored;
   for (const char* ending : {"", ".gz"})
     if (auto path = directory / (name + ending); std::filesystem::is_regular_file(path, ignored)) return path;
   return std::nullopt;
 }
 
-inline digits read_digits(const std::filesystem::path& directory, const std::string& part) {
+[[gnu::cold]] inline digits read_digits(const std::filesystem::path& directory, const std::string& part) {
   const auto find = [&](const std::string& name) {
     if (auto path = raw_or_zipped(directory, name)) return *path;
     throw_error({"mnist: there is neither ", (directory / name).string(), " nor ", name, ".gz"});
