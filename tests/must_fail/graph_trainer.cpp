@@ -306,8 +306,8 @@ void train() {
 #endif
 }
 
-// case: graph_with_weights_of_samples
-// error: wrong_argument<.*because<.*weights_of_samples_of_a_graph_belong_to_the_data_set_data_sample_weight>
+// case: graph_with_weights_of_no_output
+// error: wrong_argument<.*because<.*weights_in_a_graph_are_those_of_an_output_such_as_of_kind_of_sample_weight>
 // whole program
 void train() {
   trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
@@ -316,6 +316,33 @@ void train() {
 #else
   model.fit(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes), epochs(2), class_weight{{0, 2.0}});
 #endif
+}
+
+// case: graph_with_weights_of_classes_of_an_inner_node
+// error: no_output<.*both.*because<.*classes_are_those_of_an_output_that_is_compared_with_classes_or_targets>
+// whole program
+void train() {
+  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
+#ifdef TWIN
+  using weighted = kind;
+#else
+  using weighted = both;
+#endif
+  model.fit(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes), of<weighted>(class_weight{{0, 2.0}}));
+}
+
+// case: graph_with_weights_of_samples_of_an_inner_node
+// error: column_of_no_end<.*both.*because<.*a_column_has_the_name_of_an_input_or_an_output_of_the_graph>
+// whole program
+void train() {
+  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
+#ifdef TWIN
+  using weighted = kind;
+#else
+  using weighted = both;
+#endif
+  const std::vector<float> weights(20);
+  model.fit(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes), of<weighted>(sample_weight(weights)));
 }
 
 // case: sequential_with_columns

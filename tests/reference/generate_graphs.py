@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records recorded/graphs.safetensors: two inputs, an encoder that both share, three outputs with weights of their losses, of which one is 0, and one without a loss, ten steps of Adam.
+"""Records recorded/graphs.safetensors: two inputs, an encoder that both share, three outputs with weights of their losses, of which one is 0, and one without a loss, ten steps of Adam, five with weights of samples.
 
     python3 -m venv venv && venv/bin/pip install keras==3.15.1 jax==0.10.2 safetensors==0.8.0 numpy==2.4.6
     venv/bin/python generate_graphs.py     # fails if Keras and the NumPy below disagree
@@ -23,6 +23,7 @@ keras.config.set_floatx("float64")
 keras.src.backend.common.dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"
 
 STEPS, BATCH, CLASSES = 10, 6, 3
+WEIGHTED = 5  # from this step on, samples have weights
 WEIGHTS = {"kind": 1.0, "box": 0.25, "spot": 0.0}
 random = np.random.default_rng(1)
 
@@ -38,7 +39,11 @@ data = {
     "kind": random.integers(0, CLASSES, (STEPS, BATCH)).astype(np.int32),
     "box": short((STEPS, BATCH, 2), 1),
     "spot": short((STEPS, BATCH, 2), 1),
+    "weights/kind": short((STEPS, BATCH), 1) + 1,
+    "weights/box": short((STEPS, BATCH), 1) + 1,
 }
+for name in ("weights/kind", "weights/box"):
+    data[name][:WEIGHTED] = 1
 
 layers = keras.layers
 left, right = keras.Input((4,), name="left"), keras.Input((4,), name="right")
@@ -66,6 +71,7 @@ for name, layer in parameters.items():
 
 def second(p, at):
     """Predictions, reported values and gradients of a batch, in NumPy."""
+    of_kind, of_box = data["weights/kind"][at], data["weights/box"][at]
     l, r, y, t, s = (data[name][at] for name in ("left", "right", "kind", "box", "spot"))
     h = [np.tanh(x @ p["dense/kernel"] + p["dense/bias"]) for x in (l, r)]
     c = [x @ p["dense_1/kernel"] + p["dense_1/bias"] for x in h]
@@ -77,15 +83,15 @@ def second(p, at):
     place = joined @ p["dense_3/kernel"] + p["dense_3/bias"]
     corner = c[1] @ p["dense_4/kernel"] + p["dense_4/bias"]
     values = {
-        "kind_loss": -np.log(out[np.arange(BATCH), y]).mean(),
-        "box_loss": ((place - t) ** 2).mean(),
+        "kind_loss": -(of_kind * np.log(out[np.arange(BATCH), y])).mean(),
+        "box_loss": (of_box[:, None] * (place - t) ** 2).mean(),
         "spot_loss": ((corner - s) ** 2).mean(),
         "kind_accuracy": (out.argmax(1) == y).mean(),
         "box_mean_absolute_error": np.abs(place - t).mean(),
     }
     values["loss"] = WEIGHTS["kind"] * values["kind_loss"] + WEIGHTS["box"] * values["box_loss"]
-    d_logits = WEIGHTS["kind"] * (out - np.eye(CLASSES)[y]) / BATCH
-    d_place = WEIGHTS["box"] * 2 * (place - t) / t.size
+    d_logits = WEIGHTS["kind"] * of_kind[:, None] * (out - np.eye(CLASSES)[y]) / BATCH
+    d_place = WEIGHTS["box"] * of_box[:, None] * 2 * (place - t) / t.size
     g = {n: np.zeros_like(w) for n, w in p.items()}
     g["dense_2/kernel"], g["dense_2/bias"] = m.T @ d_logits, d_logits.sum(0)
     g["dense_3/kernel"], g["dense_3/bias"] = joined.T @ d_place, d_place.sum(0)
@@ -121,7 +127,10 @@ for step in range(STEPS):
             put(f"predictions/{name}", ours[name], predictions[name])
     model.reset_metrics()
     truths = {name: data[name][step] for name in WEIGHTS} | {"hint": np.zeros((BATCH, 2))}  # Keras takes one, and ignores it
-    reported.append(model.train_on_batch(inputs, truths, return_dict=True))
+    weights = None
+    if step >= WEIGHTED:  # Keras takes those of all outputs
+        weights = {name: data.get(f"weights/{name}", np.ones((STEPS, BATCH)))[step] for name in truths}
+    reported.append(model.train_on_batch(inputs, truths, sample_weight=weights, return_dict=True))
     expected.append(values)
     for n, d in g.items():
         m, v = moments.get(n, (0, 0))

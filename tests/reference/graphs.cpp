@@ -9,7 +9,7 @@ using namespace strata::test;
 
 namespace {
 
-constexpr std::size_t steps = 10;
+constexpr std::size_t steps = 10, weighted = 5;  // from that step on, samples have weights
 
 struct left : input<4> {};
 struct right : input<4> {};
@@ -51,7 +51,8 @@ void train_as_recorded(recording& recorded) {
   model.set_parameters(weights);
 
   const std::vector<T> lefts = recorded.tensor<T>("left"), rights = recorded.tensor<T>("right"),
-                       boxes = recorded.tensor<T>("box"), spots = recorded.tensor<T>("spot");
+                       boxes = recorded.tensor<T>("box"), spots = recorded.tensor<T>("spot"),
+                       of_kinds = recorded.tensor<T>("weights/kind"), of_boxes = recorded.tensor<T>("weights/box");
   const std::vector<std::int32_t> kinds = recorded.integers("kind");
   const auto part = [](const auto& all, std::size_t step) {
     const std::size_t size = all.size() / steps;
@@ -67,8 +68,13 @@ void train_as_recorded(recording& recorded) {
                                           "spot_loss", "kind_accuracy", "box_mean_absolute_error"};
   std::vector<double> reported[std::size(names)];
   for (std::size_t step = 0; step < steps; ++step) {
-    const auto sums = model.train_step(of<left>(part(lefts, step)), of<right>(part(rights, step)), of<kind>(part(kinds, step)),
-                                       of<box>(part(boxes, step)), of<spot>(part(spots, step)));
+    const auto train = [&](const auto&... more) {
+      return model.train_step(of<left>(part(lefts, step)), of<right>(part(rights, step)), of<kind>(part(kinds, step)),
+                              of<box>(part(boxes, step)), of<spot>(part(spots, step)), more...);
+    };
+    const auto sums = step < weighted
+                          ? train()
+                          : train(of<kind>(sample_weight(part(of_kinds, step))), of<box>(sample_weight(part(of_boxes, step))));
     for (std::size_t k = 0; k < std::size(names); ++k) reported[k].push_back(sums[k].mean());
   }
   const auto past = model.evaluate(of<left>(lefts), of<right>(rights), of<kind>(kinds), of<box>(boxes), of<spot>(spots));
@@ -85,7 +91,8 @@ void train_as_recorded(recording& recorded) {
 }  // namespace
 
 TEST_CASE(
-    "a graph with shared layers and weights of losses trains as in Keras, and reports the same values under the same names") {
+    "a graph with shared layers, weights of losses and weights of samples trains as in Keras, and reports the same values under "
+    "the same names") {
   recording recorded("graphs");
   train_as_recorded<precision::f64>(recorded);
   train_as_recorded<precision::f32>(recorded);

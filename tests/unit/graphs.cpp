@@ -388,6 +388,78 @@ TEST_CASE("outputs without a loss are predicted, and change neither the training
   CHECK(contains(plan.str(), "predicted_only"));
 }
 
+TEST_CASE("the samples and the classes of each output have weights of their own") {
+  const data_of_two data(46);
+  std::vector<float> of_kinds, of_places, of_classes;
+  for (std::size_t i = 0; i < 46; ++i) {
+    of_kinds.push_back(float(i % 4)), of_places.push_back(0.5f * float(i % 3));
+    of_classes.push_back(data.kinds[i] == 1 ? 3 : data.kinds[i] == 2 ? 0.25f : 1);
+  }
+  // The steps of the same network recorded by hand, whose batches have the weights.
+  synchronous_executor<by_hand, cpu> executor(adam{.learning_rate = 0.01}, 3, {.threads = 1, .leaves = 4});
+  executor.prepare(46, purpose::training);
+  samples<float> batch = data.view();
+  batch.truths[0].weights = of_kinds.data(), batch.truths[1].weights = of_places.data();
+  auto model = with_losses(one_device{{.threads = 1, .leaves = 4}}, seed(3));
+  for (int step = 0; step < 2; ++step) {
+    const metric_sums<by_hand> expected = executor.train_step(batch);
+    const auto sums =
+        model.train_step(of<words>(data.y), of<place>(data.places), of<numbers>(data.x), of<kind>(data.kinds),
+                         of<place>(sample_weight(of_places)), of<kind>(sample_weight(std::span<const float>(of_kinds))));
+    for (std::size_t k = 0; k < sums.size(); ++k) CHECK(sums[k].sum == expected[k].sum);
+  }
+  CHECK(std::ranges::equal(executor.parameters(), model.parameters()));
+
+  const auto fit = [&](auto& trained, const auto&... more) {
+    return trained.fit(of<numbers>(data.x), of<words>(data.y), of<kind>(data.kinds), of<place>(data.places), more..., epochs(3),
+                       batch_size(10), verbosity::off);
+  };
+  auto by_samples = with_losses(seed(3)), by_classes = with_losses(seed(3)), plain = with_losses(seed(3));
+  by_samples.set_loss_weight<kind>(0.5), by_classes.set_loss_weight<kind>(0.5), plain.set_loss_weight<kind>(0.5);
+  const auto past = fit(by_samples, of<kind>(sample_weight(of_classes)), validation_split(0.2)),
+             same = fit(by_classes, of<kind>(class_weight{{1, 3.0}, {2, 0.25}}), validation_split(0.2));
+  fit(plain, validation_split(0.2));
+  CHECK(weights_of(by_samples) == weights_of(by_classes));
+  CHECK(weights_of(by_samples) != weights_of(plain));
+  CHECK(past["kind_loss"] == same["kind_loss"]);
+  CHECK(past["val_place_loss"] == same["val_place_loss"]);
+  CHECK(past["val_kind_loss"] != same["val_kind_loss"]);  // validation has the weights of samples, and none of classes
+  const auto values = plain.evaluate(of<numbers>(data.x), of<words>(data.y), of<kind>(data.kinds), of<place>(data.places),
+                                     of<kind>(sample_weight(std::vector<float>(46, 2))));
+  const auto once = plain.evaluate(of<numbers>(data.x), of<words>(data.y), of<kind>(data.kinds), of<place>(data.places));
+  CHECK(values["kind_loss"] == doctest::Approx(2 * once["kind_loss"]));
+  CHECK(values["place_loss"] == once["place_loss"]);
+  CHECK(values["loss"] == doctest::Approx(0.5 * values["kind_loss"] + values["place_loss"]));
+
+  // Weights are a column of a data set, so every view has them.
+  const auto rows = [](const std::vector<float>& of) { return data::array<float, shape{1}>(std::span<const float>(of)); };
+  const auto set = data::from_tensor_slices(of<numbers>(data::array<float, shape{6}>(std::span<const float>(data.x))),
+                                            of<kind>(data.kinds), of<kind>(sample_weight(rows(of_classes))),
+                                            of<words>(data::array<float, shape{3}>(std::span<const float>(data.y))),
+                                            of<place>(data::array<float, shape{2}>(std::span<const float>(data.places))));
+  auto on_set = with_losses(seed(3)), on_arrays = with_losses(seed(3));
+  on_set.fit(set | data::skip(6) | data::batch<10>, epochs(2), verbosity::off);
+  const std::size_t kept = 40;
+  const auto last = [&](const auto& all) { return std::span(all).last(all.size() / 46 * kept); };
+  on_arrays.fit(of<numbers>(last(data.x)), of<words>(last(data.y)), of<kind>(last(data.kinds)), of<place>(last(data.places)),
+                of<kind>(sample_weight(last(of_classes))), shuffle(false), batch_size(10), epochs(2), verbosity::off);
+  CHECK(weights_of(on_set) == weights_of(on_arrays));
+  const auto [kinds_of_set, places_of_set] = on_set.predict(set | data::batch<10>);
+  CHECK(kinds_of_set.size() == 46);
+
+  CHECK(error_of([&] { fit(plain, of<kind>(sample_weight(std::vector<float>(45)))); }) ==
+        "from_tensor_slices: 46 samples of numbers, but 45 of sample_weight of kind");
+  CHECK(error_of([&] { fit(plain, of<kind>(sample_weight(std::vector<float>(46, NAN)))); }) ==
+        "sample_weight: the weight of sample 0 is nan");
+  CHECK(error_of([&] { fit(plain, of<kind>(class_weight{{3, 1.0}})); }) ==
+        "class_weight: there is no class 3: classes are 0 to 2");
+  CHECK(error_of([&] { fit(plain, of<kind>(class_weight{{1, 1.0}}), of<kind>(sample_weight(of_kinds))); }) ==
+        "fit: the batches have weights for kind, so they cannot have those of classes, too");
+  CHECK(error_of([&] {
+          plain.fit(set | data::sample_weight([](const auto&) { return 1.0; }) | data::batch<10>, verbosity::off);
+        }) == "the samples have weights already, so they cannot have those of an output, too");
+}
+
 TEST_CASE("columns of different lengths and values that do not make whole samples are refused") {
   data_of_two data(40);
   auto model = with_losses();

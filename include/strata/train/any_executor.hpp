@@ -207,10 +207,11 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   [[no_unique_address]] std::conditional_t<may_be_pending, std::vector<result_to_read>, empty> results_;  // read, then pending
   std::size_t read_ = 0;
   const loss_weights<Program>& factors_;
+  [[no_unique_address]] weighted_batch<Program> weighted_;
 
-  void copy(metric_sums<Program> from, std::span<metric_sum> to) const { copy(from, factors_, to); }
-  static void copy(metric_sums<Program> from, [[maybe_unused]] const loss_weights<Program>& factors, std::span<metric_sum> to) {
-    if constexpr (graph_program<Program>) from = factors.reported(from);
+  void copy(const metric_sums<Program>& of_step, std::span<metric_sum> to) const { copy(of_step, factors_, to); }
+  static void copy(const metric_sums<Program>& of_step, const loss_weights<Program>& factors, std::span<metric_sum> to) {
+    const metric_sums<Program>& from = factors.reported(of_step);
     for (std::size_t k = 0; k < reported_metrics<Program>::sums; ++k) to[k] = from[k];
   }
 
@@ -232,10 +233,10 @@ class erased_executor final : public any_executor<typename Program::value_type> 
   void prepare(int batch_size, purpose why) override { executor_.prepare(batch_size, why); }
   void train_step(const samples<T>& batch, std::span<metric_sum> sums) override {
     if constexpr (may_be_pending) {
-      results_.push_back({executor_.train_step(batch), factors_});
+      results_.push_back({executor_.train_step(weighted_.of(batch, factors_)), factors_});
       if (results_.size() == 1 && results_[0].sums.is_ready()) read_result(sums);
     } else {
-      copy(executor_.train_step(batch), sums);
+      copy(executor_.train_step(weighted_.of(batch, factors_)), sums);
     }
   }
   long pending() const override {
@@ -248,7 +249,9 @@ class erased_executor final : public any_executor<typename Program::value_type> 
       if (++read_ == results_.size()) results_.clear(), read_ = 0;
     }
   }
-  void evaluate_step(const samples<T>& batch, std::span<metric_sum> sums) override { copy(executor_.evaluate_step(batch), sums); }
+  void evaluate_step(const samples<T>& batch, std::span<metric_sum> sums) override {
+    copy(executor_.evaluate_step(weighted_.of(batch, factors_)), sums);
+  }
   void finish(std::span<metric_sum> sums) override { copy(executor_.finish(), sums); }
   void launch_together(long steps) override { executor_.launch_together(steps); }
   long step() const override { return executor_.step(); }

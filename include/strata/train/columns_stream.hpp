@@ -2,17 +2,19 @@
 #pragma once
 #include <array>
 #include <cstddef>
+#include <strata/base/error.hpp>
 #include <strata/base/meta.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/data/core/column.hpp>
 #include <strata/program/program_of_graph.hpp>
 #include <strata/train/batch_stream.hpp>
-#include <strata/train/loss_weights.hpp>
+#include <strata/train/output_weights.hpp>
 #include <type_traits>
 
 namespace strata::detail {
 
-/// For each input and output of a program its number among the columns of a source of the same kind; -1: there is none.
+/// For each input, truth and weights of an output of a program the number among the columns of a source of the same kind; -1:
+/// there is none.
 template <class Program, class Columns>
 struct order_of_columns;
 template <class Program, class... Column>
@@ -26,6 +28,9 @@ struct order_of_columns<Program, type_list<Column...>> {
   }
   static constexpr auto inputs = find(typename Program::network::inputs{}, nodes<true>{});
   static constexpr auto truths = find(typename Program::output_nodes{}, nodes<false>{});
+  template <class... Node>
+  static type_list<weights_at<Node>...> weights_of(type_list<Node...>);
+  static constexpr auto weights = find(decltype(weights_of(typename Program::output_nodes{})){}, nodes<true>{});
 };
 
 template <class Program, class Source>
@@ -34,22 +39,22 @@ class columns_stream final : public stream_over<typename Program::value_type, So
   using base = stream_over<T, Source>;
   using order_of_source = order_of_columns<Program, typename Source::columns>;
 
-  const loss_weights<Program>& factors_;
-  weighted_batch<Program> weighted_;
-
  public:
-  columns_stream(Source& source, const row_choice& rows, const row_writers& writers, const loss_weights<Program>& factors)
-      : base(source, rows, writers), factors_(factors) {}
+  using base::base;
 
   bool next(samples<T>& batch) override {
     samples<T> columns;
     if (!base::next(columns)) return false;
-    samples<T> ends;
-    ends.count = columns.count;
-    for (std::size_t k = 0; k < order_of_source::inputs.size(); ++k) ends.inputs[k] = columns.inputs[order_of_source::inputs[k]];
+    batch = {};
+    batch.count = columns.count;
+    for (std::size_t k = 0; k < order_of_source::inputs.size(); ++k) batch.inputs[k] = columns.inputs[order_of_source::inputs[k]];
     for (std::size_t k = 0; k < order_of_source::truths.size(); ++k)
-      if (const int column = order_of_source::truths[k]; column >= 0) ends.truths[k] = columns.truths[column];
-    batch = weighted_.of(ends, factors_);
+      if (const int column = order_of_source::truths[k]; column >= 0) batch.truths[k] = columns.truths[column];
+    for (std::size_t k = 0; k < order_of_source::weights.size(); ++k)
+      if (const int column = order_of_source::weights[k]; column >= 0) {
+        if (batch.truths[k].weights) throw_error("the samples have weights already, so they cannot have those of an output, too");
+        batch.truths[k].weights = columns.inputs[column];
+      }
     return true;
   }
 };

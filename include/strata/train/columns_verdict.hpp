@@ -9,6 +9,7 @@
 #include <strata/train/arrays.hpp>
 #include <strata/train/data_verdict.hpp>
 #include <strata/train/fit_verdict.hpp>
+#include <strata/train/output_weights.hpp>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -26,6 +27,8 @@ template <class Node, class Why>
 struct column_given_twice;
 template <class Node, class Why>
 struct column_without_loss;
+template <class Node, class Why>
+struct no_output;
 template <class Node, class Taken, class Yielded, class Why>
 struct column_mismatch;
 }  // namespace core
@@ -41,8 +44,10 @@ inline constexpr reason an_output_that_is_not_compared_has_no_column_for_trainin
     "an output that is not compared, or whose loss needs no truth, has no column in fit and evaluate: compare<box>(a loss) "
     "compares it"};
 inline constexpr reason the_input_has_the_shape_of_one_sample{"input<...> has the extents of one sample"};
-inline constexpr reason weights_of_samples_of_a_graph_belong_to_the_data_set_data_sample_weight{
-    "weights of the samples of a graph belong to the data set: data::sample_weight"};
+inline constexpr reason weights_in_a_graph_are_those_of_an_output_such_as_of_kind_of_sample_weight{
+    "weights of samples and classes in a graph are those of one output: of<kind>(sample_weight(w)), of<kind>(class_weight{...})"};
+inline constexpr reason classes_are_those_of_an_output_that_is_compared_with_classes_or_targets{
+    "of<kind>(class_weight{...}) takes an output of the graph that is compared with classes or targets"};
 }  // namespace reasons
 
 namespace detail {
@@ -50,13 +55,14 @@ namespace detail {
 /// The diagnostic about the nodes of columns.
 template <class Program, bool NeedsLabels, class... Node>
 struct nodes_verdict {
-  template <class... Input, class... Output, class... Compared>
-  static auto find(type_list<Input...>, type_list<Output...>, type_list<Compared...>) {
-    constexpr int no_end = first_false({(times_among<Node, Input..., Output...> > 0)..., true}),
+  template <class... Input, class... Output, class... Compared, class... Weighed>
+  static auto find(type_list<Input...>, type_list<Output...>, type_list<Compared...>, type_list<Weighed...>) {
+    constexpr int no_end = first_false({(times_among<Node, Input..., Output..., weights_at<Weighed>...> > 0)..., true}),
                   twice = first_false({(times_among<Node, Node...> == 1)..., true}),
                   missing = first_false(
                       {(times_among<Input, Node...> > 0)..., (!NeedsLabels || times_among<Compared, Node...> > 0)..., true}),
-                  without_loss = first_false({(!NeedsLabels || times_among<Node, Input..., Compared...> > 0)..., true});
+                  without_loss = first_false(
+                      {(!NeedsLabels || times_among<Node, Input..., Compared..., weights_at<Weighed>...> > 0)..., true});
     using nodes = type_list<Node...>;
     if constexpr (no_end >= 0)
       return std::type_identity<
@@ -73,7 +79,7 @@ struct nodes_verdict {
       return std::type_identity<no_complaint>{};
   }
   using type = typename decltype(find(typename Program::network::inputs{}, typename Program::output_nodes{},
-                                      outputs_with_truth<Program>{}))::type;
+                                      outputs_with_truth<Program>{}, outputs_with_loss<Program>{}))::type;
 };
 
 /// The diagnostic about the shape and the kind of one column.
@@ -191,15 +197,27 @@ struct is_given_option : std::bool_constant<!is_column<std::remove_const_t<Argum
 template <class... Columns>
 given_columns<std::remove_const_t<Columns>...> given_in(type_list<Columns...>);
 
-/// The first diagnostic for the arguments of fit and evaluate of a graph: weights of samples and classes belong to the data set.
-template <class Verdict, class... Options>
-using verdict_without_weights = first_complaint<
+/// The diagnostic for an option with the weights of classes.
+template <class Program, class Option>
+struct classes_verdict {
+  using type = no_complaint;
+};
+template <class Program, class Node>
+  requires(index_in<Node>(outputs_with_truth<Program>{}) < 0)
+struct classes_verdict<Program, classes_at<Node>> {
+  using type = no_output<Node, because<reasons::classes_are_those_of_an_output_that_is_compared_with_classes_or_targets>>;
+};
+
+/// The first diagnostic for the arguments of fit and evaluate of a graph, whose weights are those of an output.
+template <class Program, class Verdict, class... Options>
+using verdict_with_weights = first_complaint<
     typename argument_verdict<join_t<filter_t<is_sample_weights, std::remove_cvref_t<Options>...>,
                                      filter_t<is_class_weight, std::remove_cvref_t<Options>...>>,
-                              reasons::weights_of_samples_of_a_graph_belong_to_the_data_set_data_sample_weight>::type,
-    typename Verdict::type>;
+                              reasons::weights_in_a_graph_are_those_of_an_output_such_as_of_kind_of_sample_weight>::type,
+    typename classes_verdict<Program, std::remove_cvref_t<Options>>::type..., typename Verdict::type>;
 template <template <class, class, class...> class Verdict, class Program, class Given, class... Options>
-auto verdict_with_options(type_list<Options...>) -> verdict_without_weights<Verdict<Program, Given, Options...>, Options...>;
+auto verdict_with_options(type_list<Options...>)
+    -> verdict_with_weights<Program, Verdict<Program, Given, Options...>, Options...>;
 /// The same for columns of arrays and options among the arguments.
 template <template <class, class, class...> class Verdict, class Program, class... Argument>
 using verdict_on_columns =

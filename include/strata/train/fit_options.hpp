@@ -118,7 +118,20 @@ class class_weight {
   double of(int index) const;
 };
 
+namespace core {
+/// The class_weight of one output of a graph.
+template <class Node>
+struct classes_at {
+  using node = Node;
+  class_weight weights;
+};
+}  // namespace core
 namespace detail {
+template <class Option>
+inline constexpr bool is_classes_at = false;
+template <class Node>
+inline constexpr bool is_classes_at<core::classes_at<Node>> = true;
+
 /// The type in which validation stores a source: a copy of an lvalue, which is borrowed if it cannot be copied.
 template <class Source>
 struct kept_source {

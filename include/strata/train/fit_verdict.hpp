@@ -97,7 +97,7 @@ concept fit_option = std::same_as<O, epochs> || std::same_as<O, initial_epoch> |
                      std::same_as<O, steps_per_execution> || std::same_as<O, batch_size> || std::same_as<O, shuffle> ||
                      std::same_as<O, verbosity> || std::same_as<O, validation_split> || std::same_as<O, validation_freq> ||
                      std::same_as<O, validation_steps> || detail::is_sample_weight<O> || std::same_as<O, class_weight> ||
-                     detail::is_validation<O> || callback<O> || session_callback<O>;
+                     detail::is_classes_at<O> || detail::is_validation<O> || callback<O> || session_callback<O>;
 }  // namespace core
 
 namespace detail {

@@ -14,6 +14,7 @@
 #include <strata/train/columns_verdict.hpp>
 #include <strata/train/deduced_graph.hpp>
 #include <strata/train/loss_weights.hpp>
+#include <strata/train/output_weights.hpp>
 #include <strata/train/predicted_graph.hpp>
 #include <strata/train/trained_model.hpp>
 #include <strata/train/trainer.hpp>
@@ -69,17 +70,17 @@ class trainer<Program, Strategy> : public core::trained_model<Program, Strategy>
   template <class Source, class... Options>
     requires(!detail::is_column<std::remove_cvref_t<Source>>)
   training_history fit(Source&& source, Options&&... options) {
-    using sentence =
-        detail::verdict_without_weights<detail::fit_verdict_with<Strategy, Program, std::remove_cvref_t<Source>, Options...>,
-                                        Options...>;
+    using sentence = detail::verdict_with_weights<
+        Program, detail::fit_verdict_with<Strategy, Program, std::remove_cvref_t<Source>, Options...>, Options...>;
     static_assert(detail::diagnosed<sentence>[0]);
     if constexpr (std::is_same_v<sentence, detail::no_complaint>)
       if (!serve()) return training_.fit_source(source, options...);
     return {};
   }
 
-  /// Trains on arrays: a column for each input and each output, then options, among them `batch_size(32)`, `shuffle(true)` and
-  /// `validation_split(0.2)`. It also throws strata_error if the sizes of the columns do not match.
+  /// Trains on arrays: a column for each input and each output that is compared, perhaps `of<kind>(sample_weight(w))`, then
+  /// options, among them `batch_size(32)`, `shuffle(true)`, `validation_split(0.2)` and `of<kind>(class_weight{{0, 1.0},
+  /// {1, 50.0}})`. It also throws strata_error if the sizes of the columns do not match.
   template <class First, class... More>
     requires detail::is_column<std::remove_cvref_t<First>>
   training_history fit(First&& first, More&&... more) {
@@ -148,7 +149,7 @@ class trainer<Program, Strategy> : public core::trained_model<Program, Strategy>
     if constexpr (std::is_same_v<sentence, detail::no_complaint>)
       detail::with_source(source, [&](auto& from) {
         executor().prepare(core::batch_size_of(from), core::purpose::inference);
-        auto stream = detail::stream_to_read<Program>(from, {}, {}, training_.factors);  // of all rows
+        auto stream = detail::stream_to_read<Program>(from, {}, {});  // of all rows
         stream.start(0);
         long before = 0;
         for (core::samples<T> batch; stream.next(batch); before += batch.count) {
@@ -163,9 +164,7 @@ class trainer<Program, Strategy> : public core::trained_model<Program, Strategy>
   /// Returns (sum, count) of the loss, then of the loss of each output if several have one, then of the metrics, in the order of
   /// the graph's outputs; at the end, zeros for each output without a loss.
   /// Throws strata_error as the trainer of other networks does.
-  core::metric_sums<Program> train_step(const core::samples<T>& batch) {
-    return training_.factors.reported(training_.train_step(weighted_.of(batch, training_.factors)));
-  }
+  core::metric_sums<Program> train_step(const core::samples<T>& batch) { return training_.train_step(batch); }
   template <class... Columns>
     requires(sizeof...(Columns) > 0 && (detail::is_column<std::remove_cvref_t<Columns>> && ...))
   core::metric_sums<Program> train_step(const Columns&... columns) {
@@ -175,11 +174,11 @@ class trainer<Program, Strategy> : public core::trained_model<Program, Strategy>
     if constexpr (std::is_same_v<sentence, detail::no_complaint>) {
       const auto set = detail::samples_of_columns<Program>("train_step", columns...);
       auto all = detail::batches_in_order<T>(set, {}, batch_size(int(set.size())));
-      auto stream = detail::stream_to_read<Program>(all, {}, {}, training_.factors);
+      auto stream = detail::stream_to_read<Program>(all, {}, {});
       stream.start(0);
       core::samples<T> batch;
       stream.next(batch);
-      sums = training_.factors.reported(training_.train_step(batch));
+      sums = training_.train_step(batch);
     }
     return sums;
   }
@@ -195,8 +194,6 @@ class trainer<Program, Strategy> : public core::trained_model<Program, Strategy>
   }
 
  private:
-  detail::weighted_batch<Program> weighted_;  // of train_step
-
   template <class Node>
   static constexpr int number_of_output() {
     constexpr bool has_loss = detail::index_in<Node>(detail::outputs_with_loss<Program>{}) >= 0;

@@ -14,7 +14,9 @@ namespace strata::detail {
 
 /// The factors of the losses of a graph. A program without names has none.
 template <class Program>
-struct loss_weights {};
+struct loss_weights {
+  static const metric_sums<Program>& reported(const metric_sums<Program>& sums) { return sums; }
+};
 template <graph_program Program>
 struct loss_weights<Program> {
   static constexpr std::size_t outputs = std::size_t(length(typename Program::outputs{}));
@@ -78,8 +80,13 @@ struct loss_weights<Program> {
 
 /// A batch whose samples have the factors of the losses as weights: of several losses as weights of the gradient, because each is
 /// reported without its factor; of a single loss as weights of both.
+template <class Program>
+struct weighted_batch {
+  using T = typename Program::value_type;
+  static const samples<T>& of(const samples<T>& batch, const loss_weights<Program>&) { return batch; }
+};
 template <graph_program Program>
-class weighted_batch {
+class weighted_batch<Program> {
   using T = typename Program::value_type;
   static constexpr std::size_t outputs = loss_weights<Program>::outputs;
   std::array<std::vector<T>, outputs> weights_;

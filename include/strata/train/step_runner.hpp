@@ -41,8 +41,12 @@ template <class T>
 class step_runner {
   any_executor<T>& executor_;
   const row_choice& own_rows_;
-  class_weight classes_;
-  std::vector<T> weights_;  // sample weights of a batch
+  struct classes_of_output {
+    std::size_t output;
+    class_weight weights;
+    std::vector<T> of_samples = {};  // of a batch
+  };
+  std::vector<classes_of_output> classes_;
 
  public:
   time_split time{};
@@ -74,35 +78,47 @@ class step_runner {
     else
       timed(&any_executor<T>::train_step, weighed(batch), sums);
   }
-  /// Weights each sample of the next training steps by its class. Throws strata_error for classes that do not exist.
-  [[gnu::cold]] void weigh(class_weight classes) {
-    classes_ = std::move(classes);
-    classes_.check(std::max(2L, executor_.about().ends.outputs[0]));
+  /// Weights each sample of the next training steps by its class at an output. Throws strata_error for classes that do not exist.
+  [[gnu::cold]] void weigh(std::size_t output, const class_weight& classes) {
+    if (classes.empty()) return;
+    classes.check(std::max(2L, executor_.about().ends.outputs[output]));
+    classes_.push_back({output, classes});
   }
 
-  std::string class_weights() const { return classes_.text(); }
+  std::string class_weights() const {
+    std::string all;
+    for (const classes_of_output& each : classes_)
+      all += each.weights.text() + for_end(executor_.about().named.outputs[each.output]);
+    return all;
+  }
 
   /// Evaluates on one pass over the stream, or on its first `steps` batches.
   std::vector<metric_sum> evaluate(batch_stream<T>& stream, int batch_size, long steps, const hook_list& hooks);
 
  private:
   [[gnu::cold]] samples<T> weighed(samples<T> batch) {
-    if (batch.truths[0].weights) throw_error("fit: the batches have weights, so they cannot have those of classes, too");
-    const std::ptrdiff_t size = executor_.about().ends.outputs[0];
-    weights_.resize(std::max(weights_.size(), std::size_t(batch.count)));
+    for (classes_of_output& each : classes_) weigh(batch, each);
+    return batch;
+  }
+  [[gnu::cold]] void weigh(samples<T>& batch, classes_of_output& classes) const {
+    truth_rows<T>& truth = batch.truths[classes.output];
+    if (truth.weights)
+      throw_error({"fit: the batches have weights", for_end(executor_.about().named.outputs[classes.output]),
+                   ", so they cannot have those of classes, too"});
+    const std::ptrdiff_t size = executor_.about().ends.outputs[classes.output];
+    classes.of_samples.resize(std::max(classes.of_samples.size(), std::size_t(batch.count)));
     const row_range own = own_rows_of(batch);
     for (int n = own.begin; n < own.end; ++n) {
       int index = 0;
-      if (batch.labels()) {
-        index = batch.labels()[n];
+      if (truth.labels) {
+        index = truth.labels[n];
       } else {
-        const T* const row = batch.targets() + n * size;
+        const T* const row = truth.targets + n * size;
         index = size == 1 ? int(std::lround(row[0])) : int(std::max_element(row, row + size) - row);
       }
-      weights_[std::size_t(n)] = T(classes_.of(index));
+      classes.of_samples[std::size_t(n)] = T(classes.weights.of(index));
     }
-    batch.truths[0].weights = weights_.data();
-    return batch;
+    truth.weights = classes.of_samples.data();
   }
   /// Measures a step: time that the executor spends on messages is not counted as computing.
   void timed(void (any_executor<T>::*step)(const samples<T>&, std::span<metric_sum>), const samples<T>& batch,

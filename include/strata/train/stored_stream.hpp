@@ -7,9 +7,9 @@
 #include <strata/base/exceptions.hpp>
 #include <strata/concepts/batch_source.hpp>
 #include <strata/concepts/stored_samples.hpp>
+#include <strata/program/program_of_graph.hpp>
 #include <strata/program/row_tables.hpp>
 #include <strata/train/batch_stream.hpp>
-#include <strata/train/loss_weights.hpp>
 #include <type_traits>
 #include <utility>
 
@@ -83,24 +83,22 @@ class columns_stream;
 
 /// The batches of a source on which nothing is trained.
 template <class Program, class Source>
-auto stream_to_read(Source& source, const row_choice& rows, const row_writers& writers,
-                    [[maybe_unused]] const loss_weights<Program>& factors) {
+auto stream_to_read(Source& source, const row_choice& rows, const row_writers& writers) {
   if constexpr (graph_program<Program>)
-    return columns_stream<Program, Source>(source, rows, writers, factors);
+    return columns_stream<Program, Source>(source, rows, writers);
   else
     return stream_over<typename Program::value_type, Source>(source, rows, writers);
 }
 
 /// may_keep: nothing on the host reads the samples of a batch.
 template <class Program, class Executor, class Source>
-auto stream_to_train(Executor& executor, Source& source, const row_choice& rows, [[maybe_unused]] bool may_keep,
-                     const loss_weights<Program>& factors) {
+auto stream_to_train(Executor& executor, Source& source, const row_choice& rows, [[maybe_unused]] bool may_keep) {
   if constexpr (trains_on_stored<Program, Executor, Source>) {
     constexpr const auto& t = tape_of<typename Program::items>;
     return stored_stream<typename Program::value_type, Source, Executor>(executor, source, rows,
                                                                          t.nodes[ends_of(t).losses[0]].out.last(), may_keep);
   } else {
-    return stream_to_read<Program>(source, rows, executor.writers(), factors);
+    return stream_to_read<Program>(source, rows, executor.writers());
   }
 }
 

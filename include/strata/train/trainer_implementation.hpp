@@ -67,6 +67,7 @@ class training {
   std::uint64_t seed;
   trainable_layers<network> layers;
   [[no_unique_address]] loss_weights<Program> factors;
+  [[no_unique_address]] weighted_batch<Program> batch_of_step;
   bool is_in_fit = false;
 
   template <class... Extra>
@@ -83,7 +84,7 @@ class training {
     check_arrays<Program>(batch);
     executor.prepare(batch.count, purpose::training);
     check_rows<Program>(batch, own_rows ? own_rows(batch.count) : row_range{0, batch.count}, sample_names());
-    return step_result<Program>(executor.train_step(batch)).get();
+    return factors.reported(step_result<Program>(executor.train_step(batch_of_step.of(batch, factors))).get());
   }
 
   void set_parameters(std::span<const T> values) {
@@ -205,7 +206,7 @@ class training {
   template <class Source, class... Options>
   [[gnu::cold]] training_history fit_checked(Source& source, Options&... options) {
     const running_fit running(is_in_fit);
-    auto stream = stream_to_train<Program>(executor, source, own_rows, pick(class_weight(), options...).empty(), factors);
+    auto stream = stream_to_train<Program>(executor, source, own_rows, pick(class_weight(), options...).empty());
     erased_type erased(executor, factors);
     step_runner<T> steps(erased, own_rows);
     fit_loop<T> loop(erased, steps, stream,
@@ -220,7 +221,7 @@ class training {
                       .about_layers = notice_of_layers(pick(verbosity::bar, options...)),
                       .frozen = layers.text(),
                       .notice = notice_of_speed()});
-    steps.weigh(pick(class_weight(), options...));
+    (weigh_classes(steps, options), ...);
     const int every = pick(validation_freq(1), options...).epochs;
     const auto at_most = pick(validation_steps(0), options...);
     if (every < 1) throw_error({"fit: validation_freq(", every, "): it must be at least 1"});
@@ -247,6 +248,14 @@ class training {
         options...);
   }
 
+  template <class Option>
+  static void weigh_classes([[maybe_unused]] step_runner<T>& steps, [[maybe_unused]] const Option& option) {
+    if constexpr (std::is_same_v<Option, class_weight>)
+      steps.weigh(0, option);
+    else if constexpr (is_classes_at<Option>)
+      steps.weigh(std::size_t(index_in<typename Option::node>(typename Program::output_nodes{})), option.weights);
+  }
+
   /// Returns f(the hooks of the callbacks among some options).
   template <class... Options>
   auto with_hooks([[maybe_unused]] erased_type& erased, [[maybe_unused]] const time_split& time, const auto& f,
@@ -262,7 +271,7 @@ class training {
   template <class Source>
   [[gnu::cold]] std::vector<metric_sum> evaluate_all(step_runner<T>& steps, Source& source, validation_steps at_most,
                                                      const hook_list& hooks) {
-    auto stream = stream_to_read<Program>(source, own_rows, executor.writers(), factors);
+    auto stream = stream_to_read<Program>(source, own_rows, executor.writers());
     return steps.evaluate(stream, batch_size_of(source), at_most.count, hooks);
   }
 
