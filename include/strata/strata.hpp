@@ -55,6 +55,7 @@
 #include <strata/losses/categorical_focal_crossentropy.hpp>
 #include <strata/losses/categorical_hinge.hpp>
 #include <strata/losses/cosine_similarity.hpp>
+#include <strata/losses/given_gradient.hpp>
 #include <strata/losses/hinge.hpp>
 #include <strata/losses/huber.hpp>
 #include <strata/losses/kl_divergence.hpp>

@@ -4,6 +4,7 @@
 #include <strata/cpu/convolution/conv2d_transpose.hpp>
 #include <strata/cpu/convolution/conv_pool.hpp>
 #include <strata/cpu/engine/engine.hpp>
+#include <strata/cpu/engine/input_gradients.hpp>
 #include <strata/cpu/kernels/activations.hpp>
 #include <strata/cpu/kernels/batch_norm.hpp>
 #include <strata/cpu/kernels/columns.hpp>

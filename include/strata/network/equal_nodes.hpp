@@ -1,12 +1,22 @@
 // The parameters of a graph in the arena of another graph that has its nodes.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <span>
 #include <strata/network/graph.hpp>
 #include <strata/network/layout.hpp>
 #include <utility>
 
-namespace strata::detail {
+namespace strata {
+
+namespace core {
+// The words of a diagnostic. None is ever defined.
+template <class Node, class Why>
+struct no_node;
+}  // namespace core
+
+namespace detail {
 
 /// The first node on the tape of each node of a graph.
 template <class... N>
@@ -51,4 +61,14 @@ constexpr void for_parameters_of_equal_nodes(const auto& f) {
   }
 }
 
-}  // namespace strata::detail
+/// Copies the weights of the nodes of To from the arena of From, a graph that has them.
+template <class From, class To, class T>
+void copy_weights_of_equal_nodes(std::span<const T> from, std::span<T> to) {
+  for_parameters_of_equal_nodes<From, To>([&](const parameter_slot& source, const parameter_slot& place) {
+    std::copy_n(from.data() + source.offset, source.what.extents.size(), to.data() + place.offset);
+  });
+}
+
+}  // namespace detail
+
+}  // namespace strata

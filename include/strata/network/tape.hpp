@@ -303,21 +303,30 @@ struct structure<branch<Items...>> {
   static constexpr int record(recorder& r, int in) { return record_row<0, Items...>(r, in); }
 };
 
+/// Nodes with other operations: Replacement<operation>::type instead of each.
+template <template <class> class Replacement, class Nodes>
+struct replaced_operations;
+template <template <class> class Replacement, class... Node>
+struct replaced_operations<Replacement, type_list<Node...>> {
+  using types = type_list<node_type<typename Replacement<typename Node::operation>::type, typename Node::layer>...>;
+
+  static constexpr void replace_in(tape_node* first) {
+    constexpr const operation_info* infos[] = {&info_of<typename Replacement<typename Node::operation>::type>..., nullptr};
+    for (int i = 0; i < int(sizeof...(Node)); ++i) first[i].operation = infos[i];
+  }
+};
+
 template <class... Items>
 struct structure<frozen<Items...>> {
-  template <class... Node>
-  static auto freeze(type_list<Node...>)
-      -> type_list<node_type<typename frozen_operation<typename Node::operation>::type, typename Node::layer>...>;
-  using types = decltype(freeze(join_t<typename structure<Items>::types...>{}));
+  using replaced = replaced_operations<frozen_operation, join_t<typename structure<Items>::types...>>;
+  using types = typename replaced::types;
 
   static constexpr int record(recorder& r, int in) {
     const int first = r.size;
     const int out = record_row<0, Items...>(r, in);
     if (r.failed->happened()) return out;
-    [&]<class... Node>(type_list<Node...>) {
-      int i = first;
-      ((r.nodes[i].operation = &info_of<typename Node::operation>, r.nodes[i++].frozen = true), ...);
-    }(types{});
+    replaced::replace_in(r.nodes + first);
+    for (int i = first; i < r.size; ++i) r.nodes[i].frozen = true;
     return out;
   }
 };

@@ -179,6 +179,13 @@ struct match_at<Program, Backend, Why, 0> {  // the batch
   static constexpr int covered = 1;
 };
 
+/// The inputs whose gradients a program computes instead of those of its parameters, a bit for each: see gradient_program.
+template <class Program>
+inline constexpr unsigned wanted_inputs_of = 0;
+template <class Program>
+  requires requires { Program::wanted_inputs; }
+inline constexpr unsigned wanted_inputs_of<Program> = Program::wanted_inputs;
+
 template <class Program, class Backend, purpose Why>
 constexpr auto plan_program() {
   using items = typename Program::items;
@@ -191,7 +198,7 @@ constexpr auto plan_program() {
       return in_place_arenas<std::remove_cvref_t<decltype(Backend::split::table)>>(
           make_plan(t, layout_of<items>, matches, Why, false), layout_of<items>, Backend::split::template stage_of_node<items>);
     else
-      return make_plan(t, layout_of<items>, matches, Why, true);
+      return make_plan(t, layout_of<items>, matches, Why, true, 0, wanted_inputs_of<Program>);
   }(std::make_integer_sequence<int, t.size>{});
 }
 

@@ -82,7 +82,11 @@ class kernel_calls {
     for (int k = 0; k < it.arity; ++k) {
       const int from = it.input[k];
       o.x[k] = from < 0 ? batch_.inputs[-1 - from] : input(k);
-      o.dx[k] = it.wants_dx[k] && trains(from) ? input_gradient(k) : nullptr;
+      if (from >= 0)
+        o.dx[k] = it.wants_dx[k] && trains(from) ? input_gradient(k) : nullptr;
+      else if constexpr (wanted_inputs_of<Program> != 0)
+        o.dx[k] =
+            it.wants_dx[k] ? step_.input_gradients[-1 - from] + first_ * ends_of_program<Program>.inputs[-1 - from] : nullptr;
       o.adds_dx[k] = it.adds_dx[k];
     }
     for (int k = 0; k < it.parameter_count; ++k) {

@@ -58,7 +58,7 @@ struct kernel_group {
   long derived = 0;
   bool adds_dw = false;            // a later group has stored the gradients of its parameters before: add
   bool trains = false;             // it or a group before it has parameters: it takes part in backward
-  bool wants_dx[max_inputs] = {};  // the group of that input trains
+  bool wants_dx[max_inputs] = {};  // the group of that input trains, or the gradient of that input of the batch is computed
   bool adds_dx[max_inputs] = {};   // another group has stored the gradient of that input before: add
   /// Whether its only input, or its output, is narrow: see narrow_end.
   bool has_narrow_input = false, has_narrow_output = false;
@@ -211,13 +211,15 @@ constexpr void form_groups(const tape<N>& t, const kernel_match* matches, purpos
   p.first_of_segment[p.segment_count] = p.group_count;
 }
 
+/// inputs: a bit for each input of the batch whose gradient is computed instead of those of parameters; 0: none.
 template <int N, int Count>
-constexpr void find_parameters(const tape<N>& t, const parameter_layout<Count>& l, plan<N>& p) {
+constexpr void find_parameters(const tape<N>& t, const parameter_layout<Count>& l, unsigned inputs, plan<N>& p) {
   const auto give = [&](const parameter_slot& slot, int node) {
     kernel_group& g = p.groups[p.group_of[node]];
-    g.trainable[g.parameter_count] = slot.what.trainable;
+    const bool trained = slot.what.trainable && inputs == 0;
+    g.trainable[g.parameter_count] = trained;
     g.parameters[g.parameter_count++] = slot.offset;
-    g.trains = g.trains || slot.what.trainable;
+    g.trains = g.trains || trained;
   };
   for (int s = 0; s < Count; ++s) give(l.slots[s], l.slots[s].node);
   for (int i = 0; i < N; ++i) {
@@ -231,11 +233,12 @@ constexpr void find_parameters(const tape<N>& t, const parameter_layout<Count>& 
           if (t.nodes[k].owner == owner) p.groups[p.group_of[k]].adds_dw = true;
       }
   }
-  // A group trains if any group before it has trained parameters.
+  // A group trains if any group before it has trained parameters, or reads an input whose gradient is computed.
   for (int i = 0; i < p.group_count; ++i) {
     kernel_group& g = p.groups[i];
     for (int k = 0; k < g.arity; ++k) {
-      g.wants_dx[k] = g.input[k] >= 0 && p.groups[g.input[k]].trains;
+      const int from = g.input[k];
+      g.wants_dx[k] = from >= 0 ? p.groups[from].trains : (inputs >> (-1 - from) & 1u) != 0;
       g.trains = g.trains || g.wants_dx[k];
     }
   }
@@ -316,10 +319,11 @@ constexpr void lay_out_workspace(plan<N>& p, purpose why) {
   const auto back = [&](int g) { return trains ? 2 * G - 1 - g : g; };
   int last_read[N + 1] = {};
   find_last_reads(p, forward, back, [](int, int) { return true; }, last_read);
-  bool has_gradient[N + 1] = {};
+  bool has_gradient[N + 1] = {}, has_input_gradient[max_ends] = {};
   for (int g = G - 1; g >= 0; --g)
     for (int k = 0; k < p.groups[g].arity; ++k)
-      if (p.groups[g].wants_dx[k]) p.groups[g].adds_dx[k] = std::exchange(has_gradient[p.groups[g].input[k]], true);
+      if (const int from = p.groups[g].input[k]; p.groups[g].wants_dx[k])
+        p.groups[g].adds_dx[k] = std::exchange(from >= 0 ? has_gradient[from] : has_input_gradient[-1 - from], true);
   const passes<N> pass(p);
   workspace_buffer lasting[3 * N + 1], passing[3 * N + 1];
   int lasting_count = 0, passing_count = 0;
@@ -336,7 +340,7 @@ constexpr void lay_out_workspace(plan<N>& p, purpose why) {
   }
   for (int g = G - 1; trains && g >= 0; --g)
     for (int k = 0; k < p.groups[g].arity; ++k)
-      if (p.groups[g].wants_dx[k] && !p.groups[g].adds_dx[k]) {
+      if (p.groups[g].input[k] >= 0 && p.groups[g].wants_dx[k] && !p.groups[g].adds_dx[k]) {
         kernel_group& from = p.groups[p.groups[g].input[k]];
         born(from.stored_size(), back(g), back(p.groups[g].input[k]), from.gradient);
       }
@@ -348,11 +352,11 @@ constexpr void lay_out_workspace(plan<N>& p, purpose why) {
 namespace core {
 template <int N, int Count>
 constexpr detail::plan<N> make_plan(const detail::tape<N>& t, const parameter_layout<Count>& l, const kernel_match* matches,
-                                    purpose why, bool may_be_narrow, long least_elements_of_segment = 0) {
+                                    purpose why, bool may_be_narrow, long least_elements_of_segment = 0, unsigned inputs = 0) {
   detail::plan<N> p;
   if (!t.well_shaped()) return p;
   detail::form_groups(t, matches, why, p);
-  detail::find_parameters(t, l, p);
+  detail::find_parameters(t, l, inputs, p);
   if (may_be_narrow) detail::find_narrow_outputs(p);
   detail::find_scratch(p);
   if (least_elements_of_segment > 0) detail::cut_into_segments(l.trainable, least_elements_of_segment, p);

@@ -47,19 +47,24 @@ output_rows<typename Program::value_type> rows_after(Predicted& out, std::size_t
   return to;
 }
 
+/// The first end sets the number of samples. Throws strata_error if another one has a different number.
+template <class T>
+void set_count(samples<T>& all, std::string_view& first, const char* call, std::string_view name, std::size_t count) {
+  if (!first.empty() && int(count) != all.count)
+    throw_error({call, ": ", all.count, " samples of ", first, ", but ", count, " of ", name});
+  first = name, all.count = int(count);
+}
+
 /// The values of a column for an input of a graph; nothing for an output.
 template <class Program, class Node, int Input = index_in<Node>(typename Program::network::inputs{})>
 struct column_to_predict {
   using T = typename Program::value_type;
   values_of_array<T, shape_of_end<Program, Node>> rows;
 
-  explicit column_to_predict(const auto& given) : rows(column_of_rows<Program>("predict", given).values) {}
-  /// The first column sets the number of samples.
-  void add_to(samples<T>& all, std::string_view& first) const {
-    const int count = int(rows.values().size() / std::size_t(ends_of_program<Program>.inputs[Input]));
-    if (!first.empty() && count != all.count)
-      throw_error({"predict: ", all.count, " samples of ", first, ", but ", count, " of ", node_name<Node>});
-    first = node_name<Node>, all.count = count;
+  explicit column_to_predict(const auto& given, const char* call = "predict")
+      : rows(column_of_rows<Program>(call, given).values) {}
+  void add_to(samples<T>& all, std::string_view& first, const char* call = "predict") const {
+    set_count(all, first, call, node_name<Node>, rows.values().size() / std::size_t(ends_of_program<Program>.inputs[Input]));
     all.inputs[Input] = rows.values().data();
   }
 };

@@ -11,6 +11,7 @@
 #include <strata/base/precision.hpp>
 #include <strata/base/random.hpp>
 #include <strata/base/reason.hpp>
+#include <strata/base/reused_objects.hpp>
 #include <strata/base/text.hpp>
 #include <strata/concepts/engine.hpp>
 #include <strata/data/core/column.hpp>
@@ -34,10 +35,6 @@ namespace strata {
 namespace core {
 template <class Network, class T>
 struct please_include_strata_train_weights_file;
-
-// The words of a diagnostic. None is ever defined.
-template <class Node, class Why>
-struct no_node;
 }  // namespace core
 
 namespace reasons {
@@ -57,6 +54,10 @@ struct no_training : sgd {
 /// Defined in train/predicted_graph.hpp, which a predictor of other networks need not include.
 template <class Program>
 struct please_include_strata_train_graph_trainer;
+
+/// Defined in train/input_gradients.hpp.
+template <class Network, class Precision>
+struct please_include_strata_train_input_gradients;
 
 /// The program whose predictions a predictor computes. Its losses are never called.
 template <class Network, class Precision>
@@ -195,6 +196,24 @@ class predictor : public detail::shapes_of_predictor<Network> {
         columns...);
   }
 
+  /// Gradients with respect to inputs, as trainer::gradients computes them, for a loss that is given:
+  ///   model.gradients(x, y, sparse_categorical_crossentropy{})  model.gradients(x, of_the_outputs, given_gradient{}, result)
+  ///   model.gradients<image>(of<image>(x), of<kind>(y), compare<kind>(sparse_categorical_crossentropy{}))
+  /// Many threads may call it at the same time. It allocates nothing if a span receives the result, and as many threads have
+  /// computed as many samples. Needs <strata/train/input_gradients.hpp>.
+  template <class... Inputs, class... Arguments>
+  auto gradients(Arguments&&... arguments) const {
+    kept_weights newest;
+    {
+      const std::lock_guard lock(shared_->mutex);
+      newest = shared_->newest;
+    }
+    int threads = 1;
+    if constexpr (requires { shared_->how.threads; }) threads = shared_->how.threads;
+    return detail::please_include_strata_train_input_gradients<Network, Precision>::template call<void, Inputs...>(
+        {*newest, newest, {}, shared_->gradient_engines, threads}, arguments...);
+  }
+
   /// Allocates what `calls` concurrent calls with up to `samples` samples need, so that the first of them allocates nothing and
   /// takes no longer than the others. Throws strata_error for arguments below 1.
   void prepare(int samples = 1, int calls = 1) const {
@@ -243,11 +262,7 @@ class predictor : public detail::shapes_of_predictor<Network> {
       return copy_of(call, trained.parameters());
     } else {
       std::vector<value_type> own(size_of_weights);
-      const std::span<const value_type> values = trained.parameters();
-      detail::for_parameters_of_equal_nodes<typename Model::network, Network>(
-          [&](const core::parameter_slot& from, const core::parameter_slot& to) {
-            std::copy_n(values.data() + from.offset, from.what.extents.size(), own.data() + to.offset);
-          });
+      detail::copy_weights_of_equal_nodes<typename Model::network, Network, value_type>(trained.parameters(), own);
       return std::make_shared<const std::vector<value_type>>(std::move(own));
     }
   }
@@ -261,6 +276,7 @@ class predictor : public detail::shapes_of_predictor<Network> {
     std::size_t lent = 0, most_lent = 0;
     long version = 0;
     int samples = 0;  // samples of the largest call for which engines have memory
+    detail::reused_objects gradient_engines{};
 
     std::unique_ptr<engine_type> make_engine() const {
       return std::make_unique<engine_type>(how, core::leaf_policy_of<program_type>(0, 1), 0);

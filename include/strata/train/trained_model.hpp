@@ -75,6 +75,21 @@ class trained_model {
   /// Whether an update changes any weight of that layer.
   bool is_trainable(const std::string& layer) const { return training_.layers.is_trainable(layer); }
 
+  /// The gradient of the loss of each sample with respect to that sample, as predictions with the shape of the input; or of
+  /// another loss, such as given_gradient, with which it is the product of a vector with the Jacobian matrix. Weights, batch_norm
+  /// and dropout are those of predict. A span behind the other arguments receives the gradients instead.
+  ///   model.gradients(x, y)  model.gradients(x, of_the_outputs, given_gradient{})
+  ///   model.gradients<image>(of<image>(x), of<tags>(words), of<kind>(y), of<box>(z))
+  ///   model.gradients<image, tags>(of<image>(x), of<tags>(words), of<kind>(v), compare<kind>(given_gradient{}))
+  /// A graph names its inputs; several have a tuple. Its losses are those of the trainer, or of the nodes that are compared. This
+  /// is computed on the processor. Needs <strata/train/input_gradients.hpp>. Throws strata_error for labels outside the classes,
+  /// and for sizes that do not match.
+  template <class... Inputs, class... Arguments>
+  auto gradients(Arguments&&... arguments) {
+    return detail::please_include_strata_train_input_gradients<network, typename Program::precision>::template of_trainer<
+        Program, Inputs...>(training_, arguments...);
+  }
+
   executor_type& executor() { return training_.executor; }
   /// Whether this process prints and writes files: true in one of the processes that train together.
   bool is_chief() const { return training_.executor.group().is_chief(); }

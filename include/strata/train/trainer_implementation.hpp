@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <span>
 #include <strata/base/exceptions.hpp>
 #include <strata/base/text.hpp>
@@ -45,6 +46,9 @@ struct please_include_strata_train_weights_file;
 
 namespace detail {
 
+/// Defined in train/input_gradients.hpp.
+template <class Network, class Precision>
+struct please_include_strata_train_input_gradients;
 /// Defined in train/fit_session.hpp, which only the headers of session callbacks include.
 template <class Program, class Executor>
 class fit_in_program;
@@ -69,6 +73,7 @@ class training {
   [[no_unique_address]] loss_weights<Program> factors;
   [[no_unique_address]] weighted_batch<Program> batch_of_step;
   bool is_in_fit = false;
+  std::shared_ptr<void> gradient_engines{};  // of trainer::gradients, from its first call on
 
   template <class... Extra>
   explicit training(typename Program::optimizer&& optimizer, const Extra&... extra)
