@@ -483,6 +483,7 @@ int main() try {
   test_loss<log_cosh>({6}, -3, 3, truths::real);
   test_loss<mean_absolute_percentage_error>({6}, -1, 1, truths::real);
   test_loss<mean_squared_logarithmic_error>({6}, 0, 2, truths::from_0_to_1);
+  test_loss<given_gradient>({3, 2}, -1, 1, truths::real);
   test_loss<poisson>({6}, 0.1, 2, truths::from_0_to_1);
   test_loss<kl_divergence>({6}, 0, 1, truths::from_0_to_1);
   test_loss<hinge>({6}, -2, 2, truths::signs);

@@ -8,6 +8,7 @@
 #include <strata/losses/categorical_focal_crossentropy.hpp>
 #include <strata/losses/categorical_hinge.hpp>
 #include <strata/losses/cosine_similarity.hpp>
+#include <strata/losses/given_gradient.hpp>
 #include <strata/losses/hinge.hpp>
 #include <strata/losses/huber.hpp>
 #include <strata/losses/kl_divergence.hpp>
@@ -40,9 +41,9 @@ static_assert(loss_of<mean_absolute_error, label_kind::dense>);
 static_assert(loss_of<huber<>, label_kind::dense>);
 template <class... L>
 inline constexpr bool of_rows_of_truth = (loss_of<L, label_kind::dense> && ...);
-static_assert(of_rows_of_truth<hinge, squared_hinge, categorical_hinge, log_cosh, poisson, mean_absolute_percentage_error,
-                               mean_squared_logarithmic_error, kl_divergence, cosine_similarity, binary_focal_crossentropy<>,
-                               categorical_focal_crossentropy<>>);
+static_assert(of_rows_of_truth<given_gradient, hinge, squared_hinge, categorical_hinge, log_cosh, poisson,
+                               mean_absolute_percentage_error, mean_squared_logarithmic_error, kl_divergence, cosine_similarity,
+                               binary_focal_crossentropy<>, categorical_focal_crossentropy<>>);
 static_assert(std::same_as<mape, mean_absolute_percentage_error> && std::same_as<msle, mean_squared_logarithmic_error>);
 static_assert(!measures<mean_squared_error, label_kind::sparse> &&
               !measures<sparse_categorical_crossentropy<>, label_kind::dense>);
@@ -70,7 +71,8 @@ static_assert(why<huber<0>, shape{3}> == &reasons::huber_delta_must_be_positive)
 
 template <shape In, class... L>
 inline constexpr bool all_take = (takes<L, In> && ...);
-static_assert(all_take<shape{4, 3, 2}, hinge, squared_hinge, log_cosh, poisson, mape, msle, binary_focal_crossentropy<>>);
+static_assert(
+    all_take<shape{4, 3, 2}, given_gradient, hinge, squared_hinge, log_cosh, poisson, mape, msle, binary_focal_crossentropy<>>);
 static_assert(all_take<shape{4}, kl_divergence, cosine_similarity, categorical_hinge, categorical_focal_crossentropy<>>);
 static_assert(why<kl_divergence, shape{4, 2}> == &reasons::the_loss_takes_a_rank_1_shape_put_flatten_before_it);
 static_assert(why<cosine_similarity, shape{4, 2}> == &reasons::the_loss_takes_a_rank_1_shape_put_flatten_before_it);

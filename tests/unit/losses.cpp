@@ -8,6 +8,7 @@
 #include <strata/losses/categorical_focal_crossentropy.hpp>
 #include <strata/losses/categorical_hinge.hpp>
 #include <strata/losses/cosine_similarity.hpp>
+#include <strata/losses/given_gradient.hpp>
 #include <strata/losses/hinge.hpp>
 #include <strata/losses/huber.hpp>
 #include <strata/losses/kl_divergence.hpp>
@@ -165,6 +166,11 @@ TEST_CASE("hinges") {
   }
 }
 
+TEST_CASE("the gradient of given_gradient is the truth") {
+  CHECK(given_gradient::value(of(std::array{2., 0.5}), of(std::array{3., -4.})) == 4);
+  CHECK(gradient<given_gradient>(std::array{2., 0.5}, of(std::array{3., -4.})) == std::array{3., -4.});
+}
+
 TEST_CASE("losses with logarithms") {
   CHECK(log_cosh::value(of(std::array{3., 1.}), of(std::array{1., 1.})) == Approx(std::log(std::cosh(2.)) / 2));
   CHECK(log_cosh::value(of(std::array{-2000.}), of(std::array{0.})) == Approx(2000 - std::log(2.)));
@@ -232,6 +238,7 @@ TEST_CASE("gradients of all losses against differences") {
   check_gradients<reference, squared_hinge, shape{2, 3}>();
   check_gradients<reference, categorical_hinge, shape{5}>();
   check_gradients<reference, log_cosh, shape{3, 2}>();
+  check_gradients<reference, given_gradient, shape{2, 3}>();
   check_gradients<reference, poisson, shape{7}>({.low = 0.1, .high = 3});
   check_gradients<reference, mean_absolute_percentage_error, shape{7}>();
   check_gradients<reference, mean_squared_logarithmic_error, shape{7}>();

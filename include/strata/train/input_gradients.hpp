@@ -227,19 +227,24 @@ void compute_gradients(const weights_of_call<Network, T>& weights, const samples
 template <class Argument, class T>
 concept room_for = std::convertible_to<Argument, std::span<T>>;
 template <class T>
-inline constexpr bool is_loss = loss_function<T> || meant_as_a_loss<T>;
+struct is_loss_of_call : std::bool_constant<loss_function<T> || meant_as_a_loss<T>> {};
 
-/// gradients(x, y, loss, room) of a network of one input and one output. OwnLoss: that of the trainer, or void.
+/// gradients(x, y, loss, room) of a network of one input and one output. OwnLoss: that of a trainer, or void.
 template <class Network, class Precision, class OwnLoss>
 struct gradients_of_network {
   using T = typename Precision::value_type;
-  using weights_type = weights_of_call<Network, T>;
   using result = predictions<T, Network::input_shape>;
   template <class Loss>
   using program_with = program<Network, Loss, no_updates, type_list<>, Precision>;
+  template <class Argument>
+  struct is_room : std::bool_constant<room_for<Argument, T>> {};
+  template <class... More>
+  using losses_among = filter_t<is_loss_of_call, std::remove_cvref_t<More>...>;
+  template <class... More>
+  using loss_of = at_t<0, join_t<losses_among<More...>, type_list<OwnLoss>>>;
 
   template <class Loss, class X, class Y>
-  static auto sentence() {
+  static auto sentence_with() {
     if constexpr (std::is_void_v<Loss>)
       return std::type_identity<
           wrong_argument<type_list<X, Y>, because<reasons::gradients_of_a_predictor_take_a_loss_such_as_given_gradient>>>{};
@@ -251,59 +256,42 @@ struct gradients_of_network {
     else
       return sentence_on_gradients<program_with<Loss>, 1, given_arrays<X, Y>, Loss>();
   }
-  /// room(number of samples) returns where the gradients go.
-  template <class Loss, class X, class Y>
-  static void compute(const weights_type& weights, std::span<const double> factors, const X& x, const Y& y, const auto& room) {
-    using sentence = typename decltype(gradients_of_network::sentence<Loss, X, Y>())::type;
-    static_assert(diagnosed<sentence>[0]);
-    if constexpr (std::is_same_v<sentence, no_complaint>) {
-      constexpr shape in = Network::input_shape;
-      const values_of_array<T, in> inputs(rows_of_array<in>("gradients", "x", x));
-      const truth_of_call<Loss, T, Network::output_shape> truth("gradients", "y", y);
-      samples<T> batch(inputs.values().data(), int(inputs.values().size() / std::size_t(in.size())));
-      std::string_view first = "x";
-      set_count(batch, first, "gradients", "y", truth.size());
-      truth.give(batch.truths[0]);
-      T* const to = room(batch.count);
-      compute_gradients<program_with<Loss>, 1>(weights, batch, factors, &to);
-    }
+  /// Argument: with its reference.
+  template <class... Argument>
+  static auto sentence(type_list<Argument...>) {
+    using wrong = std::type_identity<
+        wrong_argument<type_list<std::remove_cvref_t<Argument>...>,
+                       because<reasons::gradients_take_x_and_y_then_perhaps_a_loss_and_a_span_for_the_result>>>;
+    return wrong{};
   }
-  template <class Loss, class X, class Y>
-  static result returned(const weights_type& weights, std::span<const double> factors, const X& x, const Y& y) {
-    result out;
-    compute<Loss>(weights, factors, x, y, [&](int count) { return room_in(out, count); });
-    return out;
-  }
-  template <class Loss, class X, class Y>
-  static void stored(const weights_type& weights, std::span<const double> factors, const X& x, const Y& y, std::span<T> to) {
-    compute<Loss>(weights, factors, x, y, [&](int count) { return room_of(to, "x", count, Network::input_shape.size()); });
+  template <class X, class Y, class... More>
+    requires(length(losses_among<More...>{}) < 2 && length(filter_t<is_room, More...>{}) < 2 &&
+             length(losses_among<More...>{}) + length(filter_t<is_room, More...>{}) == sizeof...(More))
+  static auto sentence(type_list<X, Y, More...>) {
+    return sentence_with<loss_of<More...>, std::remove_cvref_t<X>, std::remove_cvref_t<Y>>();
   }
 
-  template <class... Other>
-  static result call(const weights_type&, const Other&...) {
-    using wrong = wrong_argument<type_list<Other...>,
-                                 because<reasons::gradients_take_x_and_y_then_perhaps_a_loss_and_a_span_for_the_result>>;
-    static_assert(diagnosed<wrong>[0]);
-    return {};
-  }
-  template <class X, class Y>
-  static result call(const weights_type& weights, const X& x, const Y& y) {
-    return returned<OwnLoss>(weights, weights.factors, x, y);
-  }
-  template <class X, class Y, class Loss>
-    requires is_loss<Loss>
-  static result call(const weights_type& weights, const X& x, const Y& y, const Loss&) {
-    return returned<Loss>(weights, {}, x, y);
-  }
-  template <class X, class Y, class Room>
-    requires room_for<Room&, T>
-  static void call(const weights_type& weights, const X& x, const Y& y, Room& to) {
-    stored<OwnLoss>(weights, weights.factors, x, y, to);
-  }
-  template <class X, class Y, class Loss, class Room>
-    requires is_loss<Loss> && room_for<Room&, T>
-  static void call(const weights_type& weights, const X& x, const Y& y, const Loss&, Room& to) {
-    stored<Loss>(weights, {}, x, y, to);
+  template <class X, class Y, class... More>
+  static auto call(const weights_of_call<Network, T>& weights, const X& x, const Y& y, More&... more) {
+    using loss = loss_of<More...>;
+    constexpr shape in = Network::input_shape;
+    const values_of_array<T, in> inputs(rows_of_array<in>("gradients", "x", x));
+    const truth_of_call<loss, T, Network::output_shape> truth("gradients", "y", y);
+    samples<T> batch(inputs.values().data(), int(inputs.values().size() / std::size_t(in.size())));
+    std::string_view first = "x";
+    set_count(batch, first, "gradients", "y", truth.size());
+    truth.give(batch.truths[0]);
+    result out;
+    T* to = nullptr;
+    [[maybe_unused]] const auto store = [&](auto& one) {
+      if constexpr (room_for<decltype(one), T>) to = room_of(std::span<T>(one), "x", batch.count, in.size());
+    };
+    (store(more), ...);
+    constexpr bool returns = !(room_for<More&, T> || ...);
+    if constexpr (returns) to = room_in(out, batch.count);
+    constexpr bool is_own = std::is_same_v<losses_among<More...>, type_list<>>;
+    compute_gradients<program_with<loss>, 1>(weights, batch, is_own ? weights.factors : std::span<const double>(), &to);
+    if constexpr (returns) return out;
   }
 };
 
@@ -334,6 +322,10 @@ constexpr shape extents_of_input(const void*) { return {}; }
 template <class T, class... Wanted>
 struct gradients_by_input {
   using type = std::tuple<predictions<T, extents_of_input(static_cast<const Wanted*>(nullptr))>...>;
+};
+template <class T>
+struct gradients_by_input<T> {
+  using type = predictions<T, shape{}>;
 };
 template <class T, class Wanted>
 struct gradients_by_input<T, Wanted> {
@@ -390,8 +382,9 @@ struct gradients_of_graph {
   template <class Program>
   static constexpr unsigned mask_of = ((1u << std::max(0, index_in<Wanted>(typename Program::network::inputs{}))) | ...);
 
+  /// Argument: with its reference.
   template <class... Argument>
-  static auto sentence() {
+  static auto sentence(type_list<Argument...>) {
     using given = given_in<Argument...>;
     using others = filter_t<is_other, Argument...>;
     using on_losses = decltype(sentence_on_losses(decltype(losses_of_comparisons(given{})){}));
@@ -427,24 +420,20 @@ struct gradients_of_graph {
 
   template <class... Argument>
   static auto call(const weights_of_call<Network, T>& weights, Argument&... arguments) {
-    using sentence_of_call = typename decltype(sentence<Argument&...>())::type;
-    static_assert(diagnosed<sentence_of_call>[0]);
+    using program = program_of<compared_in<Argument...>>;
+    double factors[max_ends] = {};
+    std::ranges::copy(weights.factors, factors);
+    const auto weigh = [&]<class One>(const One& one) {
+      if constexpr (is_comparison<One>) factors[index_in<typename One::node>(typename program::output_nodes{})] = one.weight;
+    };
+    (weigh(arguments), ...);
     result out;
-    if constexpr (std::is_same_v<sentence_of_call, no_complaint>) {
-      using program = program_of<compared_in<Argument...>>;
-      double factors[max_ends] = {};
-      std::ranges::copy(weights.factors, factors);
-      const auto weigh = [&]<class One>(const One& one) {
-        if constexpr (is_comparison<One>) factors[index_in<typename One::node>(typename program::output_nodes{})] = one.weight;
-      };
-      (weigh(arguments), ...);
-      split_columns(
-          [&](const auto& columns, auto&... others) {
-            std::apply([&](const auto&... column) { compute<program>(weights, factors, out, std::tie(others...), column...); },
-                       columns);
-          },
-          arguments...);
-    }
+    split_columns(
+        [&](const auto& columns, auto&... others) {
+          std::apply([&](const auto&... column) { compute<program>(weights, factors, out, std::tie(others...), column...); },
+                     columns);
+        },
+        arguments...);
     if constexpr (!(room_for<Argument&, T> || ...)) return out;
   }
 
@@ -460,7 +449,7 @@ struct gradients_of_graph {
     std::apply([&](const auto&... each) { (each.add_to(batch, first), ...); }, read);
     T* to[max_ends] = {};
     std::size_t next = 0;
-    const auto store = [&](auto& one) {
+    [[maybe_unused]] const auto store = [&](auto& one) {
       if constexpr (room_for<decltype(one), T>) {
         const int k = input[next++];
         to[k] = room_of(std::span<T>(one), names_of_ends<Program>.inputs[k], batch.count, ends.inputs[k]);
@@ -497,27 +486,40 @@ struct own_losses<void> {
   using comparisons = type_list<>;
 };
 
-/// What trainer::gradients and predictor::gradients call.
+template <class Network, class Precision, class Own, class Wanted, class Arguments>
+struct call_for_gradients : gradients_of_network<Network, Precision, typename Own::loss> {};
+template <class Network, class Precision, class Own, class... Wanted, class... Argument>
+  requires(is_graph<Network> &&
+           (sizeof...(Wanted) > 0 || graph_of_several_ends<Network> || (is_column<std::remove_cvref_t<Argument>> || ...)))
+struct call_for_gradients<Network, Precision, Own, type_list<Wanted...>, type_list<Argument...>>
+    : gradients_of_graph<Network, Precision, typename Own::comparisons, Wanted...> {};
+
+/// What trainer::gradients and predictor::gradients call. Program: that of a trainer, or void. Wanted: a list of inputs.
 template <class Network, class Precision>
 struct please_include_strata_train_input_gradients {
   using T = typename Precision::value_type;
 
-  /// Program: that of a trainer, or void.
-  template <class Program, class... Wanted, class... Argument>
+  /// The diagnostic about a call. Argument: with its reference.
+  template <class Program, class Wanted, class... Argument>
+  using verdict =
+      typename decltype(call_for_gradients<Network, Precision, own_losses<Program>, Wanted, type_list<Argument...>>::sentence(
+          type_list<Argument...>{}))::type;
+
+  /// What a call returns whose arguments are wrong.
+  template <class Wanted, class... Argument>
+  using result = typename call_for_gradients<Network, Precision, own_losses<void>, Wanted, type_list<Argument...>>::result;
+
+  template <class Program, class Wanted, class... Argument>
   static auto call(const weights_of_call<Network, T>& weights, Argument&... arguments) {
-    using own = own_losses<Program>;
-    constexpr bool has_columns = (is_column<std::remove_cvref_t<Argument>> || ...);
-    if constexpr (is_graph<Network> && (sizeof...(Wanted) > 0 || has_columns || graph_of_several_ends<Network>))
-      return gradients_of_graph<Network, Precision, typename own::comparisons, Wanted...>::call(weights, arguments...);
-    else
-      return gradients_of_network<Network, Precision, typename own::loss>::call(weights, arguments...);
+    return call_for_gradients<Network, Precision, own_losses<Program>, Wanted, type_list<Argument&...>>::call(weights,
+                                                                                                              arguments...);
   }
-  template <class Program, class... Wanted, class... Argument>
+  template <class Program, class Wanted, class... Argument>
   static auto of_trainer(auto& training, Argument&... arguments) {
     if (!training.gradient_engines) training.gradient_engines = std::make_shared<reused_objects>();
     std::span<const double> factors;
     if constexpr (graph_program<Program>) factors = training.factors.of_output;
-    return call<Program, Wanted...>(
+    return call<Program, Wanted>(
         {training.executor.parameters(), nullptr, factors, *static_cast<reused_objects*>(training.gradient_engines.get()), 0},
         arguments...);
   }

@@ -203,15 +203,22 @@ class predictor : public detail::shapes_of_predictor<Network> {
   /// computed as many samples. Needs <strata/train/input_gradients.hpp>.
   template <class... Inputs, class... Arguments>
   auto gradients(Arguments&&... arguments) const {
-    kept_weights newest;
-    {
-      const std::lock_guard lock(shared_->mutex);
-      newest = shared_->newest;
+    using call = detail::please_include_strata_train_input_gradients<Network, Precision>;
+    using sentence = typename call::template verdict<void, core::type_list<Inputs...>, Arguments&...>;
+    static_assert(detail::diagnosed<sentence>[0]);
+    if constexpr (std::is_same_v<sentence, detail::no_complaint>) {
+      kept_weights newest;
+      {
+        const std::lock_guard lock(shared_->mutex);
+        newest = shared_->newest;
+      }
+      int threads = 1;
+      if constexpr (requires { shared_->how.threads; }) threads = shared_->how.threads;
+      return call::template call<void, core::type_list<Inputs...>>({*newest, newest, {}, shared_->gradient_engines, threads},
+                                                                   arguments...);
+    } else {
+      return typename call::template result<core::type_list<Inputs...>, Arguments&...>();
     }
-    int threads = 1;
-    if constexpr (requires { shared_->how.threads; }) threads = shared_->how.threads;
-    return detail::please_include_strata_train_input_gradients<Network, Precision>::template call<void, Inputs...>(
-        {*newest, newest, {}, shared_->gradient_engines, threads}, arguments...);
   }
 
   /// Allocates what `calls` concurrent calls with up to `samples` samples need, so that the first of them allocates nothing and

@@ -86,8 +86,13 @@ class trained_model {
   /// and for sizes that do not match.
   template <class... Inputs, class... Arguments>
   auto gradients(Arguments&&... arguments) {
-    return detail::please_include_strata_train_input_gradients<network, typename Program::precision>::template of_trainer<
-        Program, Inputs...>(training_, arguments...);
+    using call = detail::please_include_strata_train_input_gradients<network, typename Program::precision>;
+    using sentence = typename call::template verdict<Program, type_list<Inputs...>, Arguments&...>;
+    static_assert(detail::diagnosed<sentence>[0]);
+    if constexpr (std::is_same_v<sentence, detail::no_complaint>)
+      return call::template of_trainer<Program, type_list<Inputs...>>(training_, arguments...);
+    else
+      return typename call::template result<type_list<Inputs...>, Arguments&...>();
   }
 
   executor_type& executor() { return training_.executor; }
