@@ -177,6 +177,14 @@ TEST_CASE("gradients of a graph with respect to several inputs are those of its 
   model.gradients<image>(of<image>(data.images), of<words>(data.names), of<other_image>(data.others), of<kind>(data.kinds),
                          of<box>(data.boxes), room);
   CHECK(room == of_images.values);
+  std::vector<double> weights(data.count);
+  for (std::size_t n = 0; n < data.count; ++n) weights[n] = double(n);
+  const auto weighted =
+      model.gradients<image>(of<image>(data.images), of<words>(data.names), of<other_image>(data.others), of<kind>(data.kinds),
+                             of<box>(data.boxes), of<kind>(sample_weight(weights)), of<box>(sample_weight(weights)));
+  for (std::size_t n = 0; n < data.count; ++n)
+    for (std::size_t i = 0; i < 72; ++i)
+      CHECK(weighted.row(n)[i] == doctest::Approx(double(n) * of_images.row(n)[i]).epsilon(1e-9));
   model.set_loss_weight<box>(1);
   CHECK(model
             .gradients<image>(of<image>(data.images), of<words>(data.names), of<other_image>(data.others), of<kind>(data.kinds),

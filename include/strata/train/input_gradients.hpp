@@ -19,7 +19,7 @@
 #include <strata/train/checks.hpp>
 #include <strata/train/columns_verdict.hpp>
 #include <strata/train/deduced_graph.hpp>
-#include <strata/train/loss_weights.hpp>
+#include <strata/train/output_weights.hpp>
 #include <strata/train/predicted_graph.hpp>
 #include <strata/train/predictions.hpp>
 #include <string>
@@ -104,6 +104,8 @@ class gradient_work {
     for (std::size_t k = 0; k < factors.size(); ++k)
       if (factors[k] != 1) {
         factors_[k].assign(std::size_t(batch.count), T(factors[k]));
+        if (const T* const own = batch.truths[k].weights)
+          for (std::size_t n = 0; n < factors_[k].size(); ++n) factors_[k][n] *= own[n];
         batch.truths[k].weights = factors_[k].data();
       }
     engine_.compute(batch, to);
@@ -172,6 +174,19 @@ class column_of_call<Program, Node, -1> : column_to_predict<Program, Node> {
  public:
   explicit column_of_call(const auto& given) : base(given, "gradients") {}
   void add_to(auto& all, std::string_view& first) const { base::add_to(all, first, "gradients"); }
+};
+
+template <class Program, class Node>
+class column_of_call<Program, weights_at<Node>, -1> {
+  using T = typename Program::value_type;
+  values_of_array<T, shape{1}> weights_;
+
+ public:
+  explicit column_of_call(const auto& given) : weights_(column_of_rows<Program>("gradients", given).values) {}
+  void add_to(samples<T>& all, std::string_view& first) const {
+    set_count(all, first, "gradients", node_name<weights_at<Node>>, weights_.values().size());
+    all.truths[index_in<Node>(typename Program::output_nodes{})].weights = weights_.values().data();
+  }
 };
 
 /// The inputs of a program that an embedding reads, a bit for each.
