@@ -20,26 +20,9 @@ constexpr std::string_view usage =
     "and\n"
     "options that strata does not have are listed on standard error; then nothing is written, and the status is 1.\n";
 
-/// The keywords of C++20.
-constexpr std::string_view keywords[] = {
-    "alignas",     "alignof",  "and",        "and_eq",    "asm",       "auto",         "bitand",
-    "bitor",       "bool",     "break",      "case",      "catch",     "char",         "char16_t",
-    "char32_t",    "char8_t",  "class",      "co_await",  "co_return", "co_yield",     "compl",
-    "concept",     "const",    "const_cast", "consteval", "constexpr", "constinit",    "continue",
-    "decltype",    "default",  "delete",     "do",        "double",    "dynamic_cast", "else",
-    "enum",        "explicit", "export",     "extern",    "false",     "float",        "for",
-    "friend",      "goto",     "if",         "inline",    "int",       "long",         "mutable",
-    "namespace",   "new",      "noexcept",   "not",       "not_eq",    "nullptr",      "operator",
-    "or",          "or_eq",    "private",    "protected", "public",    "register",     "reinterpret_cast",
-    "requires",    "return",   "short",      "signed",    "sizeof",    "static",       "static_assert",
-    "static_cast", "struct",   "switch",     "template",  "this",      "thread_local", "throw",
-    "true",        "try",      "typedef",    "typeid",    "typename",  "union",        "unsigned",
-    "using",       "virtual",  "void",       "volatile",  "wchar_t",   "while",        "xor",
-    "xor_eq"};
-
 /// Whether a name can be that of a namespace in the header.
 bool is_identifier(std::string_view name) {
-  if (std::ranges::find(keywords, name) != std::end(keywords)) return false;
+  if (std::ranges::find(strata::keras::keywords, name) != std::end(strata::keras::keywords)) return false;
   if (name == "std" || name == "strata" || name == "main") return false;
   for (const char c : name)
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
@@ -71,8 +54,9 @@ int main(int argc, char** argv) try {
   std::cout << "// The network of " << one_line(std::filesystem::path(file).filename().string())
             << ", made by keras_to_strata.\n";
   for (const std::string& note : network.notes) std::cout << "// " << one_line(note) << '\n';
-  std::cout << "#pragma once\n#include <strata/strata.hpp>\n\nnamespace " << name
-            << " {\nusing namespace strata;\n\nusing network = " << network.type << ";\n\n}  // namespace " << name << '\n';
+  std::cout << "#pragma once\n#include <strata/strata.hpp>\n\nnamespace " << name << " {\nusing namespace strata;\n\n"
+            << network.structs << (network.structs.empty() ? "" : "\n") << "using network = " << network.type
+            << ";\n\n}  // namespace " << name << '\n';
   return 0;
 } catch (const std::exception& e) {
   std::cerr << e.what() << '\n';

@@ -15,10 +15,11 @@ using image =
     sequential<input<12, 12, 3>, normalization, conv2d<4, 3, same_padding, stride<2>, no_bias, kernel_regularizer<l2<1e-3_r>>>,
                batch_norm<momentum<0.9_r>>, activation<silu>,
                conv2d<8, 3, channel_groups<2>, dilation<2, 1>, kernel_size<2, 3>, same_padding, leaky_relu<0.1_r>>,
-               zero_padding2d<1, 0, 2, 1>, up_sampling2d<2, bilinear_interpolation>, average_pool2d<2, pool_size<2, 3>>,
-               conv2d_transpose<6, 3, stride<2>, elu<0.5_r>>, max_pool2d<3, stride<2>, same_padding>, layer_norm<epsilon<1e-5_r>>,
-               dropout<0.25_r>, dropout<0.1_r, shape{1, 1, 6}>, reshape<-1, 6>, global_average_pool1d, dense<9, selu>,
-               activation<softplus>, activation<linear>, dense<5, softmax>>;
+               zero_padding2d<1, 0, 2, 1>, up_sampling2d<2, bilinear_interpolation>, cropping2d<0, 2, 1, 2>,
+               average_pool2d<2, pool_size<2, 3>>, conv2d_transpose<6, 3, stride<2>, elu<0.5_r>>,
+               max_pool2d<3, stride<2>, same_padding>, layer_norm<epsilon<1e-5_r>>, dropout<0.25_r>,
+               dropout<0.1_r, shape{1, 1, 6}>, reshape<-1, 6>, global_average_pool1d, dense<9, selu>, activation<softplus>,
+               activation<linear>, dense<5, softmax>>;
 
 // Branches, whose layers Keras lists in another order than strata, and every join.
 using graph = sequential<

@@ -345,7 +345,7 @@ def options_by_shape():
         "whole_noise": after(image, layers.Dropout(0.5, noise_shape=(None, 6, None, 2)), layers.Flatten(), layers.Dropout(0.5, noise_shape=(None, 72))),
         "shared_noise": after(image, layers.Dropout(0.5, noise_shape=(None, 1, 1, 1)), layers.Dropout(0.25, noise_shape=(None, 6, 1, 2)), layers.SpatialDropout2D(0.5)),
         "uneven": after((9, 8, 2), conv(4, (3, 2), strides=(2, 1), padding="same"), layers.MaxPooling2D((2, 3), strides=(1, 2)), layers.ZeroPadding2D((1, 2)),
-                        layers.ZeroPadding2D(((0, 1), (2, 0))), layers.UpSampling2D((1, 2)), layers.Conv2DTranspose(3, 3, strides=(1, 2)), layers.AveragePooling2D(2, padding="same")),
+                        layers.ZeroPadding2D(((0, 1), (2, 0))), layers.Cropping2D(((1, 0), (0, 2))), layers.Cropping2D(0), layers.UpSampling2D((1, 2)), layers.Conv2DTranspose(3, 3, strides=(1, 2)), layers.AveragePooling2D(2, padding="same")),
         "squeezed": squeezed(),
         "kept_axes": after(image, layers.GlobalAveragePooling2D(keepdims=True), conv(4, 1), layers.Flatten(), layers.Reshape((2, 2)), layers.GlobalMaxPooling1D(keepdims=True), layers.Flatten()),
         "separated": after((9, 8, 2), layers.DepthwiseConv2D((3, 2), strides=2, padding="same", depth_multiplier=2, activation="hard_silu", depthwise_regularizer="l2"),

@@ -459,6 +459,7 @@ int main() try {
   test<global_average_pool2d, shape{3, 4, 2}>();
   test<global_max_pool2d, shape{3, 4, 2}>({.low = 0, .high = 4, .whole = true});
   test_layer<zero_padding2d<1, 2, 0, 3>, shape{3, 4, 2}>();
+  test_layer<cropping2d<1, 0, 0, 3>, shape{3, 4, 2}>();
   test_layer<up_sampling2d<2>, shape{3, 4, 2}>();
   test_layer<up_sampling2d<2, sampling_size<3, 2>, bilinear_interpolation>, shape{3, 4, 2}>();
   test_layer<columns<1, 2>, shape{3, 4}>();

@@ -1,5 +1,6 @@
 // Layers that enlarge an image.
 #include <strata/layers/conv2d_transpose.hpp>
+#include <strata/layers/cropping2d.hpp>
 #include <strata/layers/flatten.hpp>
 #include <strata/layers/up_sampling2d.hpp>
 #include <strata/layers/zero_padding2d.hpp>
@@ -67,6 +68,15 @@ net n;
 using net = sequential<input<8, 8, 1>, zero_padding2d<1>, flatten>;
 #else
 using net = sequential<input<8, 8, 1>, flatten, zero_padding2d<1>>;
+#endif
+net n;
+
+// case: cropping2d_of_all_rows
+// error: shape_mismatch<.*at_index<1>.*by_layer<.*cropping2d<4.*receives<8, 8, 1>.*because<.*cropping2d_must_leave_a_pixel>
+#ifdef TWIN
+using net = sequential<input<8, 8, 1>, cropping2d<4, 3, 0, 0>>;
+#else
+using net = sequential<input<8, 8, 1>, cropping2d<4, 4, 0, 0>>;
 #endif
 net n;
 

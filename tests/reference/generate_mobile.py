@@ -24,6 +24,7 @@ keras.config.set_floatx("float64")
 random = np.random.default_rng(31)
 
 DEPTHWISE, ACTIVATION, RESCALING = keras.layers.DepthwiseConv2D, keras.layers.Activation, keras.layers.Rescaling
+CROPPING = keras.layers.Cropping2D
 CASES = {  # Keras' layer, shape of the input with the batch
     "depthwise_conv2d": (DEPTHWISE, (2, 6, 7, 5), dict(kernel_size=3)),
     "depthwise_conv2d_same": (DEPTHWISE, (2, 6, 7, 17), dict(kernel_size=3, padding="same", activation="relu")),
@@ -33,6 +34,7 @@ CASES = {  # Keras' layer, shape of the input with the batch
     "hard_sigmoid": (ACTIVATION, (5, 13), dict(activation="hard_sigmoid")),
     "hard_silu": (ACTIVATION, (5, 13), dict(activation="hard_silu")),
     "rescaling": (RESCALING, (5, 13), dict(scale=-0.375, offset=1.25)),
+    "cropping2d": (CROPPING, (2, 5, 6, 3), dict(cropping=((1, 0), (2, 1)))),
 }
 tensors = {}
 
@@ -98,7 +100,19 @@ def rescaled(x, weights, scale, offset):
     return x * scale + offset, lambda dy: (dy * scale, [])
 
 
-SECOND = {DEPTHWISE: depthwise, ACTIVATION: in_straight_pieces, RESCALING: rescaled}  # output, and the gradients of the input and of the weights
+def cropped(x, weights, cropping):
+    (top, bottom), (left, right) = cropping
+    inner = (slice(None), slice(top, x.shape[1] - bottom), slice(left, x.shape[2] - right))
+
+    def pull(dy):
+        dx = np.zeros(x.shape)
+        dx[inner] = dy
+        return dx, []
+
+    return x[inner], pull
+
+
+SECOND = {DEPTHWISE: depthwise, ACTIVATION: in_straight_pieces, RESCALING: rescaled, CROPPING: cropped}  # output, and the gradients of the input and of the weights
 
 for name, (kind, shape, settings) in CASES.items():
     keras.utils.clear_session()

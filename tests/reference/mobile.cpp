@@ -1,6 +1,7 @@
 // Layers and activations of networks for small devices against the recordings.
 #include <strata/cpu/cpu.hpp>
 #include <strata/layers/activation.hpp>
+#include <strata/layers/cropping2d.hpp>
 #include <strata/layers/depthwise_conv2d.hpp>
 #include <strata/layers/rescaling.hpp>
 
@@ -26,5 +27,7 @@ TEST_CASE("activations in straight pieces") {
 }
 
 TEST_CASE("rescaling") { check_layer<rescaling<-0.375_r, 1.25_r>, shape{13}>(recorded, "rescaling"); }
+
+TEST_CASE("cropping2d") { check_layer<cropping2d<1, 0, 2, 1>, shape{5, 6, 3}>(recorded, "cropping2d"); }
 
 TEST_CASE("no recorded tensor is forgotten") { CHECK(recorded.forgotten() == ""); }

@@ -5,6 +5,7 @@
 #include <strata/layers/add.hpp>
 #include <strata/layers/average.hpp>
 #include <strata/layers/concat.hpp>
+#include <strata/layers/cropping2d.hpp>
 #include <strata/layers/dense.hpp>
 #include <strata/layers/dropout.hpp>
 #include <strata/layers/flatten.hpp>
@@ -78,6 +79,14 @@ static_assert(refuses<zero_padding2d<1>>({3, 4}, reasons::zero_padding2d_takes_h
 static_assert(refuses<zero_padding2d<-1>>({3, 4, 5}, reasons::zero_padding2d_must_not_be_negative));
 static_assert(refuses<zero_padding2d<>>({3, 4, 5}, reasons::zero_padding2d_takes_one_two_or_four_numbers));
 static_assert(refuses<zero_padding2d<1, 2, 3>>({3, 4, 5}, reasons::zero_padding2d_takes_one_two_or_four_numbers));
+
+static_assert(called<cropping2d<1>>("cropping2d", "Cropping2D"));
+static_assert(gives<cropping2d<1>>({3, 4, 5}, {1, 2, 5}) && gives<cropping2d<0>>({3, 4, 5}, {3, 4, 5}));
+static_assert(gives<cropping2d<0, 1>>({3, 4, 5}, {3, 2, 5}) && gives<cropping2d<1, 0, 0, 3>>({3, 4, 5}, {2, 1, 5}));
+static_assert(refuses<cropping2d<1>>({3, 4}, reasons::cropping2d_takes_height_width_channels));
+static_assert(refuses<cropping2d<-1>>({3, 4, 5}, reasons::cropping2d_must_not_be_negative));
+static_assert(refuses<cropping2d<0, 2>>({3, 4, 5}, reasons::cropping2d_must_leave_a_pixel));
+static_assert(refuses<cropping2d<1, 2, 3>>({3, 4, 5}, reasons::cropping2d_takes_one_two_or_four_numbers));
 
 // Joins take several shapes.
 template <class Join, class... Shapes>

@@ -21,8 +21,9 @@ static_assert(emitted<activation<linear>, activation<relu>, activation<relu6>, a
                       activation<softplus>, activation<softsign>, activation<softmax>>);
 static_assert(emitted<dense<4>, dense<4, no_bias, relu>, conv2d<4, 3>, conv2d<4, 3, channel_groups<2>, no_bias, gelu>,
                       conv2d_transpose<4, 3>, depthwise_conv2d<3>, separable_conv2d<4, 3>, embedding<10, 4>, columns<1, 2>>);
-static_assert(emitted<max_pool2d<2>, average_pool2d<2>, global_average_pool1d, global_average_pool2d, global_max_pool1d,
-                      global_max_pool2d, zero_padding2d<1>, up_sampling2d<2>, up_sampling2d<2, bilinear_interpolation>>);
+static_assert(
+    emitted<max_pool2d<2>, average_pool2d<2>, global_average_pool1d, global_average_pool2d, global_max_pool1d, global_max_pool2d,
+            zero_padding2d<1>, cropping2d<1>, up_sampling2d<2>, up_sampling2d<2, bilinear_interpolation>>);
 static_assert(emitted<batch_norm<>, batch_norm<no_center, no_scale>, layer_norm<>, normalization, dropout<0.5_r>,
                       rescaling<2_r, 1_r>, flatten, reshape<-1>>);
 static_assert(emitted<add<>, average<>, concat<>, maximum<>, multiply<>, subtract<>, residual<>>);

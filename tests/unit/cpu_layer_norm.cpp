@@ -68,4 +68,7 @@ TEST_CASE_TEMPLATE("columns", T, float, double) {
 TEST_CASE_TEMPLATE("zero padding", T, float, double) {
   check<T, zero_padding<padding_settings{1, 2, 3, 0}>, shape{4, 5, 3}>();
   check<T, zero_padding<padding_settings{2, 1, 0, 0}>, shape{2, 3, 16}>();
+  check<T, zero_padding<padding_settings{-1, -2, 0, 0}>, shape{5, 3, 16}>();
+  check<T, zero_padding<padding_settings{-1, 0, -2, -1}>, shape{4, 5, 3}>();
+  check<T, zero_padding<padding_settings{-1, 2, 1, -1}>, shape{4, 5, 3}>();
 }

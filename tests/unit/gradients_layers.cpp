@@ -130,6 +130,7 @@ TEST_CASE("columns") {
 TEST_CASE("zero_padding2d") {
   check_gradients<reference, operation_of<zero_padding2d<1>>, shape{3, 2, 2}>();
   check_gradients<reference, operation_of<zero_padding2d<1, 0, 2, 3>>, shape{2, 3, 2}>();
+  check_gradients<reference, zero_padding<padding_settings{-1, 0, -2, 1}>, shape{3, 5, 2}>();
 }
 
 TEST_CASE("up_sampling2d") {

@@ -2,6 +2,7 @@
 #pragma once
 #include <strata/base/meta.hpp>
 #include <strata/layers/refused.hpp>
+#include <type_traits>
 
 namespace strata {
 
@@ -16,13 +17,15 @@ namespace core {
 struct padding_settings {
   int top, bottom, left, right;
 
+  constexpr bool has_negative() const { return top < 0 || bottom < 0 || left < 0 || right < 0; }
+  constexpr padding_settings operator-() const { return {-top, -bottom, -left, -right}; }
   constexpr expected_shape output_shape(shape in) const {
-    if (top < 0 || bottom < 0 || left < 0 || right < 0) return reasons::zero_padding2d_must_not_be_negative;
     if (in.rank() != 3) return reasons::zero_padding2d_takes_height_width_channels;
     return shape{top + in[0] + bottom, left + in[1] + right, in[2]};
   }
 };
 
+/// A negative number crops the image: the kernels of cropping2d.
 /// in: (H, W, C)  out: (top + H + bottom, left + W + right, C)
 template <padding_settings S>
 struct zero_padding {
@@ -32,18 +35,24 @@ struct zero_padding {
 }  // namespace core
 
 namespace detail {
-template <int... P>
-constexpr auto padding_operation() {
-  constexpr int n = sizeof...(P), p[n + 1] = {P..., 0};
-  if constexpr (n == 1)
-    return zero_padding<padding_settings{.top = p[0], .bottom = p[0], .left = p[0], .right = p[0]}>{};
-  else if constexpr (n == 2)
-    return zero_padding<padding_settings{.top = p[0], .bottom = p[0], .left = p[1], .right = p[1]}>{};
-  else if constexpr (n == 4)
-    return zero_padding<padding_settings{.top = p[0], .bottom = p[1], .left = p[2], .right = p[3]}>{};
-  else
-    return refused<reasons::zero_padding2d_takes_one_two_or_four_numbers>{};
-}
+/// An operation with settings for all sides of an image, from one, two or four numbers.
+template <template <core::padding_settings> class Operation, const core::reason& Otherwise, int... N>
+struct operation_of_sides {
+  using type = refused<Otherwise>;
+};
+template <template <core::padding_settings> class Operation, const core::reason& Otherwise, int N>
+struct operation_of_sides<Operation, Otherwise, N> {
+  using type = Operation<core::padding_settings{N, N, N, N}>;
+};
+template <template <core::padding_settings> class Operation, const core::reason& Otherwise, int Vertical, int Horizontal>
+struct operation_of_sides<Operation, Otherwise, Vertical, Horizontal> {
+  using type = Operation<core::padding_settings{Vertical, Vertical, Horizontal, Horizontal}>;
+};
+template <template <core::padding_settings> class Operation, const core::reason& Otherwise, int Top, int Bottom, int Left,
+          int Right>
+struct operation_of_sides<Operation, Otherwise, Top, Bottom, Left, Right> {
+  using type = Operation<core::padding_settings{Top, Bottom, Left, Right}>;
+};
 }  // namespace detail
 
 /// in: (H, W, C)  out: (top + H + bottom, left + W + right, C).  zero_padding2d<1>, <vertical, horizontal> or <top, bottom, left,
@@ -51,7 +60,9 @@ constexpr auto padding_operation() {
 template <int... P>
 struct zero_padding2d {
   static constexpr auto name = "zero_padding2d", class_name = "ZeroPadding2D";
-  using operations = core::type_list<decltype(detail::padding_operation<P...>())>;
+  using operations = core::type_list<typename std::conditional_t<
+      ((P < 0) || ...), std::type_identity<detail::refused<reasons::zero_padding2d_must_not_be_negative>>,
+      detail::operation_of_sides<core::zero_padding, reasons::zero_padding2d_takes_one_two_or_four_numbers, P...>>::type>;
 };
 
 }  // namespace strata

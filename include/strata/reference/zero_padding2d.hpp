@@ -11,12 +11,15 @@ template <padding_settings S, class P, shape In>
 struct kernel<reference, zero_padding<S>, P, In> {
   using T = typename P::value_type;
   static constexpr kernel_traits traits{.reads_input = false};
-  static constexpr shape Out = zero_padding<S>::output_shape(In).value;
+  static constexpr shape Out = S.output_shape(In).value;
 
-  /// Calls f(index in y, index in x) for every element of x of one sample.
+  /// Calls f(index in y, index in x) for every element of x of one sample that is not cropped.
   static constexpr void for_each_element(auto&& f) {
     for (int row = 0; row < In[0]; ++row)
-      for (int i = 0; i < In[1] * In[2]; ++i) f(((S.top + row) * Out[1] + S.left) * In[2] + i, row * In[1] * In[2] + i);
+      for (int column = 0; column < In[1]; ++column)
+        for (int c = 0; c < In[2]; ++c)
+          if (const int to_row = S.top + row, to = S.left + column; to_row >= 0 && to_row < Out[0] && to >= 0 && to < Out[1])
+            f((to_row * Out[1] + to) * In[2] + c, (row * In[1] + column) * In[2] + c);
   }
 
   static constexpr void forward(const operands<T>& o) {

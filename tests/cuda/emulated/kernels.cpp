@@ -378,6 +378,7 @@ TEST_CASE_TEMPLATE("the gradient of an embedding has the bits of sums in the ord
 
 TEST_CASE("padding and enlarging") {
   compare_with_reference<type_list<zero_padding<padding_settings{1, 2, 0, 3}>>, shape{3, 4, 2}>();
+  compare_with_reference<type_list<zero_padding<padding_settings{-1, 2, 0, -3}>>, shape{3, 4, 2}>();
   compare_with_reference<type_list<up_sampling<up_sampling_settings{2, 3}>>, shape{3, 4, 2}>();
   compare_with_reference<type_list<up_sampling<up_sampling_settings{2, 3, true}>>, shape{3, 4, 2}>();
   compare_with_reference<type_list<up_sampling<up_sampling_settings{4, 5, true}>>, shape{2, 1, 1}>();

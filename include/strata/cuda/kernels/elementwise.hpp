@@ -144,7 +144,8 @@ struct pad_gradient {
     const long n = i / In.size();
     const int at = int(i % In.size()), channel = at % In[2], column = at / In[2] % In[1] + S.left,
               row = at / In[2] / In[1] + S.top;
-    dx.store(i, dy[n * Out.size() + (long(row) * Out[1] + column) * Out[2] + channel]);
+    const bool inside = row >= 0 && row < Out[0] && column >= 0 && column < Out[1];
+    dx.store(i, inside ? dy[n * Out.size() + (long(row) * Out[1] + column) * Out[2] + channel] : T{});
   }
 };
 
@@ -326,7 +327,7 @@ template <padding_settings S, class P, shape In>
 struct kernel<cuda, zero_padding<S>, P, In> {
   using T = typename P::value_type;
   static constexpr kernel_traits traits{.reads_input = false};
-  static constexpr shape Out = zero_padding<S>::output_shape(In).value;
+  static constexpr shape Out = S.output_shape(In).value;
 
   static void forward(machine::queue q, const operands<T>& o) {
     machine::for_each_index(q, long{o.count} * Out.size(), machine::pad<S, T, In, Out>{o.x[0], o.y});

@@ -18,6 +18,7 @@
 #include <strata/layers/concat.hpp>
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/conv2d_transpose.hpp>
+#include <strata/layers/cropping2d.hpp>
 #include <strata/layers/dense.hpp>
 #include <strata/layers/depthwise_conv2d.hpp>
 #include <strata/layers/dropout.hpp>
@@ -69,7 +70,8 @@ inline std::string class_of(const json& object) {
 
 /// A network as C++ text, and what is unknown about it.
 struct network_text {
-  std::string type;                  // sequential<...>; empty if anything is unknown
+  std::string structs;               // the nodes of a graph: struct image : input<28, 28, 1> {}; ...
+  std::string type;                  // sequential<...> or graph<...>; empty if anything is unknown
   std::vector<std::string> unknown;  // layers and options without a counterpart in strata
   std::vector<std::string> notes;    // options left out because they do not affect predictions
 };
@@ -320,16 +322,18 @@ class layer_writer {
       });
       return "reshape<" + (made_ ? extents_of(*made_) : "") + ">";
     }
-    if (k == "ZeroPadding2D") {
-      const json& p = c.at("padding");
+    if (k == "ZeroPadding2D" || k == "Cropping2D") {
+      const bool crops = k == "Cropping2D";
+      const json& p = c.at(crops ? "cropping" : "padding");
       const auto side = [&](std::size_t axis, std::size_t end) {
         const json& of_axis = p.is_array() ? p.at(axis) : p;
         return whole(of_axis.is_array() ? of_axis.at(end) : of_axis);
       };
       const core::padding_settings s{side(0, 0), side(0, 1), side(1, 0), side(1, 1)};
-      gives_by(s);
+      if (!crops && s.has_negative()) unknown(reasons::zero_padding2d_must_not_be_negative.words);
+      gives([&](shape in) { return crops ? core::cropped(in, s) : s.output_shape(in); });
       const bool even = s.top == s.bottom && s.left == s.right;
-      return "zero_padding2d<" +
+      return (crops ? "cropping2d<" : "zero_padding2d<") +
              (even ? (s.top == s.left ? text(s.top) : pair(s.top, s.left))
                    : pair(s.top, s.bottom) + ", " + pair(s.left, s.right)) +
              ">";

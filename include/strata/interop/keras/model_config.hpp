@@ -254,6 +254,7 @@ class config_writer {
     if (operation == "flatten") return {{"data_format", "channels_last"}};
     if (operation == "reshape") return {{"target_shape", extents_of(node(l.last).out, false)}};
     if (operation == "zero_padding") return {{"padding", json::array({window(0), window(2)})}, {"data_format", "channels_last"}};
+    if (operation == "cropping") return {{"cropping", json::array({window(0), window(2)})}, {"data_format", "channels_last"}};
     if (operation == "up_sampling")
       return {{"size", window(0)}, {"interpolation", n[2] != 0 ? "bilinear" : "nearest"}, {"data_format", "channels_last"}};
     if (operation == "one_column" || operation.starts_with("global_"))

@@ -8,6 +8,7 @@
 #include <strata/base/exceptions.hpp>
 #include <strata/base/text.hpp>
 #include <strata/interop/keras/architecture.hpp>
+#include <strata/interop/keras/graph_text.hpp>
 #include <strata/interop/keras/layer_text.hpp>
 #include <string>
 #include <string_view>
@@ -72,7 +73,7 @@ struct layer_call {
   }
 };
 
-/// A graph from one input to one output, as sequences of layers and joins of branches.
+/// A graph as sequences of layers and joins of branches, or, if these cannot express it, as nodes.
 class graph_writer {
   network_text& out_;
   std::string version_;
@@ -81,6 +82,7 @@ class graph_writer {
   std::map<std::string, int> number_;
   std::vector<int> above_;  // for each node, the nearest layer on all paths from the input to it
   std::set<int> written_;
+  bool crosses_ = false;
 
  public:
   graph_writer(network_text& out, std::string version) : out_(out), version_(std::move(version)) {}
@@ -95,25 +97,19 @@ class graph_writer {
       for (const std::string& name : node.inputs) inputs.push_back(&nodes_[std::size_t(number_.at(name))]);
       if (!node.is_unknown) layers_.write(node, inputs);
     }
-    const auto inputs = std::ranges::count_if(nodes_, [](const graph_node& n) { return n.inputs.empty(); });
-    if (inputs != 1) return out_.unknown.push_back(detail::text_of({"the model has ", inputs, " inputs instead of one"}));
-    const json& config = model["config"];
-    int last = int(nodes_.size()) - 1;
-    if (config.is_object() && config.contains("output_layers")) {
-      const json& outputs = config["output_layers"];
-      const json& one = outputs.size() == 1 ? outputs[0] : outputs;
-      if (!one.is_array() || one.size() != 3 || !one[0].is_string())
-        return out_.unknown.push_back("the model has several outputs");
-      const auto output = number_.find(one[0].get<std::string>());
-      if (output == number_.end()) throw_error({"the output, layer ", shown(one[0]), ", does not exist"});
-      last = output->second;
+    const std::vector<int> outputs = outputs_of(model["config"]);
+    const node_writer nodes(nodes_, outputs, [&](const std::string& name) { return number_.at(name); });
+    for (int i = 0; i < int(nodes_.size()); ++i)
+      if (!nodes.is_read(i)) layers_.unknown(nodes_[std::size_t(i)], "leads to no output");
+    if (!out_.unknown.empty()) return;
+    if (outputs.size() == 1 && std::ranges::count_if(nodes_, [](const graph_node& n) { return n.inputs.empty(); }) == 1) {
+      find_above();
+      std::string text = "sequential<\n    " + nodes_[0].text;
+      for (const std::string& item : row(0, outputs[0])) text += ",\n    " + item;
+      if (!crosses_) return void(out_.type = text + ">");
     }
-    find_above();
-    std::string text = "sequential<\n    " + nodes_[0].text;
-    for (const std::string& item : row(0, last)) text += ",\n    " + item;
-    for (int i = 1; i < int(nodes_.size()); ++i)
-      if (!written_.contains(i)) layers_.unknown(nodes_[std::size_t(i)], "leads to no output");
-    if (out_.unknown.empty()) out_.type = text + ">";
+    out_.structs = nodes.structs();
+    out_.type = "graph<" + detail::joined(outputs.size(), ", ", [&](std::size_t i) { return nodes.name_of(outputs[i]); }) + ">";
   }
 
  private:
@@ -195,6 +191,24 @@ class graph_writer {
       read.erase(ready);
     }
   }
+  /// Keras writes ["dense", 0, 0], or a list or an object of these.
+  std::vector<int> outputs_of(const json& config) const {
+    if (!config.is_object() || !config.contains("output_layers")) return {int(nodes_.size()) - 1};
+    const json& all = config["output_layers"];
+    std::vector<int> outputs;
+    const auto add = [&](const json& one) {
+      const auto output =
+          one.is_array() && !one.empty() && one[0].is_string() ? number_.find(one[0].get<std::string>()) : number_.end();
+      if (output == number_.end())
+        throw_error({"the output, layer ", shown(one.is_array() && !one.empty() ? one[0] : one), ", does not exist"});
+      outputs.push_back(output->second);
+    };
+    if (all.is_array() && !all.empty() && all[0].is_string())
+      add(all);
+    else
+      for (const json& one : all) add(one);
+    return outputs;
+  }
   int input(int node, std::size_t k) const { return number_.at(nodes_[std::size_t(node)].inputs[k]); }
 
   void find_above() {
@@ -208,49 +222,42 @@ class graph_writer {
     }
   }
 
-  /// The items after layer `from`, up to and including layer `to`.
+  /// The layers after `from`, up to and including layer `to`, if branches can express these.
   std::vector<std::string> row(int from, int to) {
-    std::vector<std::string> items;
+    std::vector<int> layers;
     for (int at = to; at != from; at = above_[std::size_t(at)]) {
-      const graph_node& node = nodes_[std::size_t(at)];
       if (at < from || !written_.insert(at).second) {
-        layers_.unknown(node, "its output is used in a way that branches cannot express");
-        return items;
+        crosses_ = true;
+        return {};
       }
-      const bool trains = node.config.value("trainable", true) || node.inputs.size() != 1;  // a join has no weights
-      const std::string item = node.inputs.size() == 1 ? node.text : join(node, at);
-      static const std::string opened = "frozen<";
-      if (trains)
-        items.push_back(item);
-      else if (!items.empty() && items.back().starts_with(opened))  // the next one is frozen, too
-        items.back().insert(opened.size(), item + ", ");
-      else
-        items.push_back(opened + item + '>');
+      layers.push_back(at);
     }
-    std::ranges::reverse(items);
+    std::vector<std::string> items;
+    for (; !layers.empty(); layers.pop_back()) {
+      const graph_node& node = nodes_[std::size_t(layers.back())];
+      if (node.inputs.size() == 1)
+        append_layer(items, node);
+      else
+        items.push_back(join(node, layers.back()));
+    }
     return items;
   }
   std::string join(const graph_node& node, int at) {
-    const auto joined = [](const std::vector<std::string>& items) {
-      return detail::joined(items.size(), ", ", [&](std::size_t i) { return items[i]; });
-    };
     std::vector<std::string> branches;
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       std::vector<std::string> items = row(above_[std::size_t(at)], input(at, k));
-      const graph_node& from = nodes_[std::size_t(input(at, k))];
-      if (node.text != "concat" && node.out && from.out && layer_writer::is_enlarged_to(*from.out, *node.out))
-        items.push_back(detail::text_of({"up_sampling2d<1, sampling_size<", (*node.out)[0], ", ", (*node.out)[1], ">>"}));
-      branches.push_back(joined(items));
+      enlarge_branch(items, nodes_[std::size_t(input(at, k))], node);
+      branches.push_back(joined_items(items));
     }
     if (node.text == "add" && branches.size() == 2 && branches[1].empty() && !branches[0].empty())
       return "residual<" + branches[0] + ">";
     for (std::string& b : branches) b = "branch<" + b + ">";
-    return node.text + "<" + joined(branches) + ">";
+    return node.text + "<" + joined_items(branches) + ">";
   }
 };
 
-/// The type of the network with that architecture: Sequential models, and Functional ones whose graph consists of sequences and
-/// joins. Throws strata_error for a damaged architecture.
+/// The type of the network with that architecture: Sequential and Functional models. Throws strata_error for a damaged
+/// architecture.
 inline network_text network_text_of(const nlohmann::json& architecture) {
   network_text out;
   STRATA_TRY { graph_writer(out, architecture.value("keras_version", "")).write(architecture); }

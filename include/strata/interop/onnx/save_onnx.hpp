@@ -127,6 +127,8 @@ class network_writer {
     if (is == "up_sampling") return up_sampling();
     if (is == "zero_padding")
       return add("Pad", {x(), graph_.constant(name() + "/pads", {0, whole(0), whole(2), 0, 0, whole(1), whole(3), 0})});
+    if (is == "cropping")
+      return add("Pad", {x(), graph_.constant(name() + "/pads", {0, -whole(0), -whole(2), 0, 0, -whole(1), -whole(3), 0})});
     if (is == "batch_normalization") return batch_normalization();
     if (is == "layer_normalization") return layer_normalization();
     if (is == "normalization") return normalization_of_data();

@@ -2,6 +2,7 @@
 #pragma once
 #include <strata/layers/columns.hpp>
 #include <strata/layers/concat.hpp>
+#include <strata/layers/cropping2d.hpp>
 #include <strata/layers/elementwise_join.hpp>
 #include <strata/layers/embedding.hpp>
 #include <strata/layers/up_sampling2d.hpp>
@@ -25,6 +26,9 @@ struct emission<zero_padding<S>> {
   static tensor forward(operation_call& c) { return detail::zero_padding_forward(c, S); }
   static void backward(operation_call& c) { detail::zero_padding_backward(c, S); }
 };
+
+template <padding_settings S>
+struct emission<cropping<S>> : emission<zero_padding<-S>> {};
 
 template <up_sampling_settings S>
 struct emission<up_sampling<S>> {

@@ -9,8 +9,7 @@ STRATA_FUNCTION tensor zero_padding_forward(operation_call& c, const padding_set
   return pad(c.x[0], {0, s.top, s.left, 0}, {0, s.bottom, s.right, 0}, {0, 0, 0, 0});
 }
 STRATA_FUNCTION void zero_padding_backward(operation_call& c, const padding_settings& s) {
-  const extents& x = c.x[0].extents();
-  c.set_dx(slice(c.dy, {0, s.top, s.left, 0}, {x[0], s.top + x[1], s.left + x[2], x[3]}));
+  c.set_dx(pad(c.dy, {0, -s.top, -s.left, 0}, {0, -s.bottom, -s.right, 0}, {0, 0, 0, 0}));
 }
 
 /// The weight of pixel k of an axis in pixel i of the enlarged one: (size * pixels, pixels). A tent around the centre of each
