@@ -51,6 +51,38 @@ int run(const Optimizer& optimizer, const std::string& folder, const char* file)
   return 0;
 }
 
+struct photo : input<6, 6, 2> {};
+struct tags : input<6> {};
+struct seen : node<photo, conv2d<4, 3, relu>, batch_norm<>, flatten> {};
+struct both : node<concat<tags, seen>, dense<8, relu>> {};
+struct kind : node<both, dense<5, softmax>> {};
+struct box : node<concat<both, tags>, dense<2>> {};
+
+/// The same for a graph of several inputs and outputs. The tags are the first numbers of a photo, the boxes the last ones. The
+/// predictions of an output are behind those of the one before.
+int run_several_ends(const std::string& folder, const char* file) {
+  trainer model{graph<kind, box>{}, sgd{.learning_rate = 0.01}, compare<kind>(sparse_categorical_crossentropy{}),
+                compare<box>(mean_squared_error{})};
+  const std::vector<float> x = read<float>(folder + "/x");
+  const std::vector<std::int32_t> y = read<std::int32_t>(folder + "/y");
+  std::vector<float> words, boxes;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    words.insert(words.end(), x.begin() + long(72 * i), x.begin() + long(72 * i + 6));
+    boxes.insert(boxes.end(), x.begin() + long(72 * i + 70), x.begin() + long(72 * i + 72));
+  }
+  if (file)
+    model.load_weights(file);
+  else
+    for (int i = 0; i < 3; ++i) model.train_step(of<photo>(x), of<tags>(words), of<kind>(y), of<box>(boxes));
+  const auto [kinds, places] = model.predict(of<photo>(x), of<tags>(words));
+  std::ofstream out(folder + "/predictions", std::ios::binary);
+  for (const auto* values : {&kinds.values, &places.values})
+    out.write(reinterpret_cast<const char*>(values->data()), std::streamsize(values->size() * sizeof(float)));
+  for (const char* name : {"/ours.keras", "/ours.weights.h5", "/ours.h5"}) model.save_weights(folder + name);
+  std::printf("%.9g\n", model.learning_rate());
+  return 0;
+}
+
 template <class Network>
 int with_optimizer(const std::string& name, const std::string& folder, const char* file) {
   if (name == "adam") return run<Network>(adam{.learning_rate = 0.01}, folder, file);
@@ -83,6 +115,7 @@ int main(int argc, char** argv) {
     if (network == "separated") return with_optimizer<n::separated>(argv[2], argv[3], file);
     if (network == "words") return with_optimizer<n::words>(argv[2], argv[3], file);
     if (network == "trained") return with_optimizer<n::trained>(argv[2], argv[3], file);
+    if (network == "several_ends") return run_several_ends(argv[3], file);
     if (network == "tuned") return with_optimizer<n::tuned>(argv[2], argv[3], file);
     throw strata_error("no such network: " + network);
   } catch (const strata_error& e) {

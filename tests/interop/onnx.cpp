@@ -56,7 +56,7 @@ int main(int argc, char** argv) {
   using strided =
       sequential<input<9, 8, 3>, conv2d<6, 3, same_padding, stride<2>>, conv2d_transpose<4, 3, stride<2>, same_padding>,
                  conv2d_transpose<2, 2, stride<3>, no_bias>, conv2d_transpose<3, 3, dilation<2>>, average_pool2d<3, same_padding>,
-                 up_sampling2d<2>, flatten, dense<3>>;
+                 up_sampling2d<2>, cropping2d<1, 0, 2, 1>, flatten, dense<3>>;
   using tabular =
       sequential<input<3, 4>, concat<branch<columns<0, 1>, embedding<9, 5>, flatten>, branch<columns<1, 3>, flatten, dense<3>>>,
                  dense<3>>;

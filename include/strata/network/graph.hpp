@@ -1,6 +1,7 @@
 // graph<outputs...>: a network with several inputs, outputs and ways through it. A node is a struct, an edge is its name.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <strata/layers/input.hpp>
 #include <strata/network/sequential.hpp>
 #include <type_traits>
@@ -449,6 +450,13 @@ struct members_of_graph<no_complaint, type_list<N...>, Outputs...>
   using outputs = type_list<Outputs...>;
   using items = items_of_graph<nodes, type_list<>>;
   using complaint = typename verdict<items>::type;
+
+  /// The node of the tape at which each output ends.
+  static constexpr std::array<int, sizeof...(Outputs)> ends_of_outputs() {
+    int next = 0;
+    const int end[] = {(next += length(typename structure_of_node<N>::types{})) - 1 ...};
+    return {end[index_in<Outputs>(nodes{})]...};
+  }
 };
 
 template <class Complaint, class... Outputs>

@@ -1,5 +1,7 @@
 // model_view: what the formats of files see of a model, namely names, shapes and bytes, without its type.
 #pragma once
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -38,9 +40,9 @@ struct model_view {
   std::span<const core::tape_node> nodes;               // of the network, without the loss
   std::span<const std::span<const double>> operations;  // the settings of each node's operation, as numbers
   std::span<const core::parameter_slot> slots;
-  int outputs = 1;               // that a user of the network gets; another node may read one of them
-  long trainable = 0;            // elements of the trained part of the arena
-  std::size_t element_size = 4;  // 4: float, 8: double
+  std::span<const int> outputs{};  // nodes in the order of the predictions; another node may read one of them
+  long trainable = 0;              // elements of the trained part of the arena
+  std::size_t element_size = 4;    // 4: float, 8: double
   std::span<std::byte> parameters;
   std::optional<optimizer_view> optimizer{};
   std::optional<core::named_numbers> loss{};
@@ -66,13 +68,14 @@ template <class... Node>
 inline constexpr std::span<const double> numbers_of_nodes<type_list<Node...>>[sizeof...(Node)] = {
     numbers_of<typename Node::operation>...};
 
+/// The node at which each output of a network ends.
 template <class Network>
-constexpr int outputs_of_network() {
-  if constexpr (requires { typename Network::outputs; })
-    return length(typename Network::outputs{});
+inline constexpr auto ends_of_outputs = [] {
+  if constexpr (requires { Network::ends_of_outputs(); })
+    return Network::ends_of_outputs();
   else
-    return 1;
-}
+    return std::array{tape_of<typename Network::items>.size - 1};
+}();
 
 template <class Network, class T>
 model_view view_of_weights(std::span<T> arena) {
@@ -80,21 +83,27 @@ model_view view_of_weights(std::span<T> arena) {
   return {.nodes = nodes_of<Network>(),
           .operations = numbers_of_nodes<node_types_of<typename Network::items>>,
           .slots = slots_of<Network>(),
-          .outputs = outputs_of_network<Network>(),
+          .outputs = ends_of_outputs<Network>,
           .trainable = layout.trainable,
           .element_size = sizeof(T),
           .parameters = std::as_writable_bytes(arena)};
 }
 
-/// For formats of files that hold one input, one output and layers that are used once: throws strata_error for other networks.
+/// For formats of files whose layers are used once: throws strata_error for other networks.
+[[gnu::cold]] inline void refuse_shared_layers(const model_view& model, const char* format) {
+  for (const tape_node& n : model.nodes)
+    if (n.owner >= 0)
+      throw_error({format,
+                   ": a graph with shared layers has no such file yet: save_weights with a name that ends in .safetensors "
+                   "stores its weights"});
+}
+/// For formats of files that hold one input and one output, and layers that are used once.
 [[gnu::cold]] inline void refuse_several_ends(const model_view& model, const char* format) {
-  int inputs = 0;
-  bool shares = false;
-  for (const tape_node& n : model.nodes) inputs += n.is_input(), shares = shares || n.owner >= 0;
-  if (inputs > 1 || model.outputs > 1 || shares)
+  refuse_shared_layers(model, format);
+  if (std::ranges::count_if(model.nodes, &tape_node::is_input) > 1 || model.outputs.size() > 1)
     throw_error({format,
-                 ": a graph of several inputs or outputs, or with shared layers, has no such file yet: save_weights with a "
-                 "name that ends in .safetensors stores its weights"});
+                 ": a graph of several inputs or outputs has no such file yet: save_weights with a name that ends in "
+                 ".safetensors or .keras stores its weights"});
 }
 
 /// A view that includes the state of the optimizer if this process has it. If slots are sharded, they are included only with

@@ -31,7 +31,7 @@ inline bool is_activation(std::string_view operation) {
 
 /// The layers in strata's order, the input first. Names of groups are not set.
 inline std::vector<layer> layers_by_number(const model_view& model) {
-  detail::refuse_several_ends(model, "files of Keras");
+  detail::refuse_shared_layers(model, "files of Keras");
   const std::vector<std::string> names = detail::layer_names(model.nodes);
   std::vector<layer> layers(names.size());
   for (std::size_t i = model.nodes.size(); i-- > 0;) {
@@ -62,30 +62,34 @@ inline bool is_chain(std::span<const layer> layers) {
   return true;
 }
 
-/// The order of a Functional model: by their distance from the output, the farthest first, and at equal distance in the order of
-/// a walk from the output to the input. It depends on the graph only, so a loaded model has it, too.
+/// The order of a Functional model: by their distance from an output, the farthest first, and at equal distance in the order of
+/// walks from the outputs to the inputs. It depends on the graph only, so a loaded model has it, too.
 /// (keras/src/ops/function.py, map_graph)
-inline std::vector<int> keras_order(std::span<const layer> layers) {
+inline std::vector<int> keras_order(std::span<const layer> layers, std::span<const int> outputs) {
   const std::size_t count = layers.size();
   std::vector<int> met(count, -1), finished, distance(count, 0);
   struct visit {
     int layer;
     std::size_t next_input;
   };
-  std::vector<visit> way{{int(count) - 1, 0}};  // a stack instead of a recursion over layers
+  std::vector<visit> way;  // a stack instead of a recursion over layers
   int number = 0;
-  met[count - 1] = number++;
-  while (!way.empty()) {
-    visit& here = way.back();
-    const std::vector<int>& inputs = layers[std::size_t(here.layer)].inputs;
-    if (here.next_input == inputs.size()) {
-      finished.push_back(here.layer);
-      way.pop_back();
-    } else if (const int input = inputs[here.next_input++]; met[std::size_t(input)] < 0) {
-      met[std::size_t(input)] = number++;
-      way.push_back({input, 0});
+  const auto begin = [&](int at) {
+    if (met[std::size_t(at)] >= 0) return;
+    met[std::size_t(at)] = number++;
+    way.push_back({at, 0});
+  };
+  for (const int output : outputs)
+    for (begin(output); !way.empty();) {
+      visit& here = way.back();
+      const std::vector<int>& inputs = layers[std::size_t(here.layer)].inputs;
+      if (here.next_input < inputs.size())
+        begin(inputs[here.next_input++]);
+      else {
+        finished.push_back(here.layer);
+        way.pop_back();
+      }
     }
-  }
   for (auto at = finished.rbegin(); at != finished.rend(); ++at)
     for (const int input : layers[std::size_t(*at)].inputs)
       distance[std::size_t(input)] = std::max(distance[std::size_t(input)], distance[std::size_t(*at)] + 1);
@@ -98,12 +102,17 @@ inline std::vector<int> keras_order(std::span<const layer> layers) {
 
 /// A network as a list of Keras' layers.
 struct layer_list {
-  std::vector<layer> layers;  // in strata's order; layer 0 is the input
-  std::vector<int> order;     // Keras' order, including the input
-  bool chain = true;          // a Sequential model
+  std::vector<layer> layers;         // in strata's order
+  std::vector<int> inputs, outputs;  // numbers of layers
+  std::vector<int> order;            // Keras' order, including the inputs
+  bool chain = true;                 // a Sequential model
 
-  explicit layer_list(const model_view& model)
-      : layers(layers_by_number(model)), order(keras_order(layers)), chain(is_chain(layers)) {
+  explicit layer_list(const model_view& model) : layers(layers_by_number(model)) {
+    for (int i = 0; i < int(layers.size()); ++i)
+      if (layers[std::size_t(i)].inputs.empty()) inputs.push_back(i);
+    for (const int node : model.outputs) outputs.push_back(model.nodes[std::size_t(node)].layer_number);
+    order = keras_order(layers, outputs);
+    chain = outputs.size() == 1 && is_chain(layers);
     std::vector<std::string> taken;
     for (const int i : order) {
       layer& l = layers[std::size_t(i)];

@@ -93,14 +93,14 @@ class config_writer {
       if (!list_.chain) {
         entry["name"] = l.name;
         entry["inbound_nodes"] = json::array();
-        if (number > 0) entry["inbound_nodes"].push_back({{"args", arguments_of(l)}, {"kwargs", json::object()}});
+        if (!l.inputs.empty()) entry["inbound_nodes"].push_back({{"args", arguments_of(l)}, {"kwargs", json::object()}});
       }
       layers.push_back(std::move(entry));
     }
     json config = {{"name", list_.model_name()}, {"trainable", true}, {"dtype", type()}, {"layers", std::move(layers)}};
     if (!list_.chain) {
-      config["input_layers"] = {list_.layers.front().name, 0, 0};
-      config["output_layers"] = {list_.layers.back().name, 0, 0};
+      config["input_layers"] = tensors_of(list_.inputs);
+      config["output_layers"] = tensors_of(list_.outputs);
     }
     json whole = object_of(list_.chain ? "keras" : "keras.src.models.functional", list_.model_class(), std::move(config));
     if (!list_.chain) whole["registered_name"] = list_.model_class();
@@ -165,6 +165,13 @@ class config_writer {
     return node(l.last).arity > 1 ? json::array({std::move(tensors)}) : tensors;
   }
 
+  /// The outputs of some layers: one, or a list.
+  json tensors_of(const std::vector<int>& layers) const {
+    json tensors = json::array();
+    for (const int number : layers) tensors.push_back({list_[number].name, 0, 0});
+    return tensors.size() == 1 ? json(tensors[0]) : tensors;
+  }
+
   /// "relu", or a layer of Keras if a string cannot express the activation.
   json activation_of(const layer& l, int at) const {
     const std::string_view name = node(at).operation->name;
@@ -179,7 +186,7 @@ class config_writer {
 
   json config_of(int number) const {
     const layer& l = list_[number];
-    if (number == 0) return {{"name", l.name}, {"batch_shape", extents_of(node(0).out, true)}, {"dtype", type()}};
+    if (l.inputs.empty()) return {{"name", l.name}, {"batch_shape", extents_of(node(l.first).out, true)}, {"dtype", type()}};
     json config = {{"name", l.name}, {"trainable", !node(l.first).frozen}, {"dtype", type()}};
     config.update(settings_of(l));
     for (const int s : l.slots) {
