@@ -2,7 +2,6 @@
 // needs: hdf5 libzip
 #pragma once
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <span>
 #include <strata/base/text.hpp>
@@ -121,7 +120,8 @@ class node_writer {
     std::vector<std::string> taken{"node",    "graph", "branch", "frozen", "up_sampling2d", "sampling_size",
                                    "network", "shape", "strata", "std",    "main"};
     taken.insert(taken.end(), std::begin(keywords), std::end(keywords));
-    const auto in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    const auto in_word = [&](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_'; };
     for (const graph_node& node : nodes_)
       for (std::size_t i = 0, end; i < node.text.size(); i = end + 1) {
         for (end = i; end < node.text.size() && in_word(node.text[end]);) ++end;
@@ -136,7 +136,7 @@ class node_writer {
           name += c;
         else if (!name.empty() && name.back() != '_')
           name += '_';
-      if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) name = "layer_" + name;
+      if (name.empty() || is_digit(name[0])) name = "layer_" + name;
       if (has(taken, name)) name += name.back() == '_' ? "layer" : "_layer";
       taken.push_back(names_[i] = detail::unique_name(name, taken));
     }
