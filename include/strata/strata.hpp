@@ -20,8 +20,8 @@
 #include <strata/layers/concat.hpp>
 #include <strata/layers/conv2d.hpp>
 #include <strata/layers/conv2d_transpose.hpp>
-#include <strata/layers/dense.hpp>
 #include <strata/layers/cropping2d.hpp>
+#include <strata/layers/dense.hpp>
 #include <strata/layers/depthwise_conv2d.hpp>
 #include <strata/layers/dropout.hpp>
 #include <strata/layers/embedding.hpp>

@@ -120,8 +120,8 @@ class node_writer {
     std::vector<std::string> taken{"node",    "graph", "branch", "frozen", "up_sampling2d", "sampling_size",
                                    "network", "shape", "strata", "std",    "main"};
     taken.insert(taken.end(), std::begin(keywords), std::end(keywords));
-    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-    const auto in_word = [&](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_'; };
+    using detail::is_digit, detail::is_lower, detail::is_upper;
+    const auto in_word = [](char c) { return is_lower(c) || is_upper(c) || is_digit(c) || c == '_'; };
     for (const graph_node& node : nodes_)
       for (std::size_t i = 0, end; i < node.text.size(); i = end + 1) {
         for (end = i; end < node.text.size() && in_word(node.text[end]);) ++end;
