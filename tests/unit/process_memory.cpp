@@ -81,7 +81,8 @@ template <class Network>
 void check_alone(training_sizes sizes) {
   const auto batch = random_batch<program_of<Network>>(sizes.batch, 1);
   const long before = bytes_allocated;
-  synchronous_executor<program_of<Network>, cpu> executor(adam{}, 3, {.threads = sizes.threads, .leaves = sizes.leaves});
+  synchronous_executor<program_of<Network>, cpu> executor(
+      adam{}, 3, {.threads = sizes.threads, .leaves = sizes.leaves, .micro_batch = sizes.micro_batch});
   executor.prepare(sizes.batch, purpose::training);
   executor.train_step(batch.view());
   const double used = double(bytes_allocated - before) - bytes_of_initializer<Network>;
@@ -100,7 +101,9 @@ TEST_CASE("sizes that are none are refused") {
 TEST_CASE("one process: within 5 % of what it allocates") {
   check_alone<mlp>({.batch = 64, .threads = 2, .leaves = 4});
   check_alone<mlp>({.batch = 100, .threads = 1});
+  check_alone<mlp>({.batch = 64, .threads = 2, .leaves = 4, .micro_batch = 8});
   check_alone<normalized>({.batch = 64, .threads = 1, .leaves = 4});
+  check_alone<normalized>({.batch = 64, .threads = 1, .leaves = 4, .micro_batch = 8});  // which it ignores
 }
 
 TEST_CASE("each of four processes, with each stage of zero: the same") {
@@ -134,7 +137,10 @@ TEST_CASE("each place of a pipeline over processes: the same") {
   for (int place = 0; place < 2; ++place)
     CHECK(double(process_memory_of<P, strategy>(sizes, place).peak()) == doctest::Approx(used[std::size_t(place)]).epsilon(0.05));
   CHECK(process_memory_table<P, strategy>(sizes).find("place 1") != std::string::npos);
-  CHECK(error_of([&] { (void)process_memory_of<P, strategy>(sizes, 2); }) == "process_memory_of: there is no such place");
+  CHECK(error_of([&] { (void)process_memory_of<P, strategy>(sizes, 2); }) ==
+        "process_memory_of: the second argument is a place of the network, 0 to 1");
+  CHECK(error_of([&] { (void)process_memory_of<P, strategy>(sizes); }) ==
+        "process_memory_of: the second argument is a place of the network, 0 to 1");
 }
 
 namespace {

@@ -30,6 +30,10 @@ class exchange_over final : public rank_exchange<T> {
         what_(what),
         has_stages_(has_stages) {}
 
+  /// The elements that reserve(room) allocates; with shares_memory, also those of others that this rank reads in place.
+  static constexpr long elements(long room, int ranks, bool has_stages, bool shares_memory) {
+    return (room + 16L * ranks) * ((has_stages ? 2 : 1) + ranks + (shares_memory ? ranks - 1 : 0));
+  }
   void reserve(long elements) override {
     elements += 16L * size();  // see add_up
     if (elements <= room_) return;

@@ -28,6 +28,10 @@ class reduction_through_host : protected gradient_reduction {
   arena<T> kept_;
 
  public:
+  static constexpr void add_memory(process_memory& to, const sizes_of_process& how, long elements, long window, long own,
+                                   bool gathers) {
+    decltype(tree_)::add_memory(to, how, elements, window, own, gathers);
+  }
   /// For an engine that updates only slices, options.gathers is false.
   void prepare(C& c, const Engine& engine, std::vector<gradient_bucket> buckets, int leaves, reduction_options options) {
     tree_.prepare(c, std::move(buckets), leaves, options);

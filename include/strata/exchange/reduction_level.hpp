@@ -44,6 +44,24 @@ class bucket_layout {
   long index_in_leaf(int bucket, long element) const { return in_windows() ? element - (*this)[bucket].begin : element; }
 };
 
+/// The largest number of subtrees for the leaves of a member of a group, and for those of all others together. mine: -1 for the
+/// member with the most. leaves_of(i, n): those of member i if there are n.
+struct most_subtrees {
+  long own = 0, others = 0;
+  template <class LeavesOf>
+  constexpr most_subtrees(int members, int mine, int leaves, LeavesOf&& leaves_of) {
+    for (int n = leaves; n > 0; n = int(std::bit_floor(unsigned(n - 1)))) {
+      long here = 0, all = 0;
+      for (int i = 0; i < members; ++i) {
+        const long count = subtrees(leaves_of(i, n)).count();
+        if (mine < 0 || i == mine) here = std::max(here, count);
+        all += count;
+      }
+      own = std::max(own, here), others = std::max(others, all - here);
+    }
+  }
+};
+
 /// A reduce-scatter and an all-gather in a group of processes. tree_reduction runs them.
 template <class T, communicator C>
 struct reduction_level {
@@ -83,7 +101,7 @@ struct reduction_level {
   }
   /// Allocates memory, after divide(). leaves: the largest number that is added up.
   void allocate(C& c, const bucket_layout& buckets, int leaves, bool rounds) {
-    const most_subtrees most(group, leaves, c.size());
+    const most_subtrees most(group.size(), group.own, leaves, [&](int i, int n) { return group.leaves_of(i, n, c.size()); });
     const std::size_t sent = rounds ? sizeof(std::uint16_t) : sizeof(T);
     subtree_sums.resize(std::size_t(most.own + most.others));
     nodes.resize(std::size_t(most.own + most.others));
@@ -94,22 +112,6 @@ struct reduction_level {
     expanded = arena<T>(std::size_t(most.others * row));
     residue = arena<T>(std::size_t(buckets.size()));
   }
-
- private:
-  /// The largest number of subtrees for the leaves of this process, and for those of all others of its group together.
-  struct most_subtrees {
-    long own = 0, others = 0;
-    most_subtrees(const reduction_group& group, int leaves, int processes) {
-      for (int n = leaves; n > 0; n = int(std::bit_floor(unsigned(n - 1)))) {
-        long received = 0;
-        for (int i = 0; i < group.size(); ++i) {
-          const long count = subtrees(group.leaves_of(i, n, processes)).count();
-          i == group.own ? own = std::max(own, count) : received += count;
-        }
-        others = std::max(others, received);
-      }
-    }
-  };
 };
 
 }  // namespace strata::detail

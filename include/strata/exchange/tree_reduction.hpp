@@ -15,6 +15,7 @@
 #include <strata/network/leaves.hpp>
 #include <strata/network/parameter_ranges.hpp>
 #include <strata/program/engine_for.hpp>
+#include <strata/program/training_sizes.hpp>
 #include <utility>
 #include <vector>
 
@@ -69,6 +70,20 @@ class tree_reduction {
   std::exception_ptr failed_;
 
  public:
+  /// Adds what prepare() allocates in the process with the most, if all are on one machine, or each on its own, and nothing is
+  /// rounded. elements: of a leaf; window: of the largest bucket, 0 if there are no windows; own: of the slices of a process.
+  static constexpr void add_memory(process_memory& to, const sizes_of_process& how, long elements, long window, long own,
+                                   bool gathers) {
+    if (how.processes == 1) return;
+    constexpr long bytes = long(sizeof(T));
+    const detail::most_subtrees most(how.processes, -1, how.most.leaves,
+                                     [&](int i, int n) { return share_of(n, i, how.processes); });
+    const long received = most.others * (window > 0 ? 2 * largest_slice(window, how.processes) : own);
+    to.messages += (most.own * (window > 0 ? 2 * window : elements) + received) * bytes;
+    to.gradients += (gathers ? elements : own) * bytes;
+    if (how.shares_memory) to.messages += (received + (gathers ? elements - own : 0)) * bytes;  // of others, where it reads them
+  }
+
   /// For sums over `leaves` leaves, or over a smaller power of two of them. Buckets come in the order in which they are
   /// completed: the last elements first.
   void prepare(C& c, std::vector<gradient_bucket> buckets, int leaves, reduction_options options = {}) {

@@ -60,6 +60,12 @@ constexpr element_range slice_of(element_range all, int i, int count) {
   return {cut(i), cut(i + 1)};
 }
 
+/// The elements of the largest of `count` slices of an arena of so many elements.
+constexpr long largest_slice(long elements, int count) {
+  const long pieces = (elements + norm_piece - 1) / norm_piece;
+  return std::min(elements, (pieces + count - 1) / count * norm_piece);
+}
+
 /// Each thread of a team calls f(begin, end) for its slice of a range of an arena; a slice may be empty.
 template <class Team, class F>
 void for_slices(Team& team, element_range all, F&& f) {

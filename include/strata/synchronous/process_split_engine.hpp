@@ -63,7 +63,6 @@ class process_split_engine : public split_engine<Program, Backend> {
   pipeline_type pipeline_;
   // For each transfer between processes: memory for each micro-batch of a step, so that no sender waits for room.
   std::vector<memory> messages_;
-  int room_ = 0;  // micro-batches
   memory sums_on_the_way_{};
   std::vector<double> told_;  // by all processes
   leaf_exchange<connections> telling_, measuring_;
@@ -116,6 +115,29 @@ class process_split_engine : public split_engine<Program, Backend> {
     this->make_room_for_stages(groups);
     make_room(groups);
   }
+  /// Adds what the engine of a place allocates to train in how.processes pipelines.
+  static constexpr void add_memory(process_memory& to, const sizes_of_process& how) {
+    constexpr long bytes = long(sizeof(T));
+    const typename base::most_pieces pieces(how.policy, how.batch, how.processes, 1, how.micro_batch);
+    to.parameters += arenas.size[how.place] * bytes;
+    to.whole_parameters += layout.size * bytes;
+    to.slots += how.slots * arenas.trainable[how.place] * bytes;
+    to.gradients += how.own_leaves() * arenas.trainable[how.place] * bytes;
+    cpu::add_memory_of_plans(to, 0, 0, 0, 0);
+    to.activations += base::scratch_for(pieces.samples) * bytes;
+    for (int s = 0; s < table_type::stages; ++s)
+      if (table_type::place_of(s) == how.place)
+        to.activations += pieces.samples * stages.memory_of(s, table.in_flight(s)) * bytes;
+    for (int t = 0; t < stages.transfer_count; ++t) {
+      const stage_transfer& it = stages.transfers[t];
+      if (!concerns(it, how.place)) continue;
+      const bool twice = how.shares_memory && table_type::place_of(it.to) == how.place;  // that of the sender counts, too
+      to.messages += (twice ? 2 : 1) * pieces.count * bytes_of(it, pieces.samples);
+    }
+    process_slices<T, pipeline_type>::add_memory(to, places, arenas.largest_slice);
+    to.messages += (3 + 2) * pieces_of(trained.span(), {0, layout.trainable}).end * long(sizeof(double));  // norms
+  }
+
   /// Null: the parameter is at another place.
   T* weights_of(int slot) {
     if (!is_divided_) return base::weights_of(slot);
@@ -123,7 +145,8 @@ class process_split_engine : public split_engine<Program, Backend> {
   }
   static constexpr long offset_in_gradient(int slot) { return arenas.slots[slot].offset; }
   /// The elements of the gradient of a leaf in this process.
-  long gradient_elements() const { return arenas.trainable[place_]; }
+  long gradient_elements() const { return gradient_elements(place_); }
+  static constexpr long gradient_elements(int place) { return arenas.trainable[place]; }
 
   /// Throws strata_error if the processes do not have batches of the same size.
   void begin(purpose why, const samples<T>& batch, philox random, int group = 0, int groups = 1) {
@@ -239,11 +262,12 @@ class process_split_engine : public split_engine<Program, Backend> {
     this->own_weights_ = own_.data();
     is_divided_ = true;
   }
-  static bool is_message(const stage_transfer& t) { return table_type::place_of(t.from) != table_type::place_of(t.to); }
-  bool concerns(const stage_transfer& t) const {
-    return is_message(t) && (table_type::place_of(t.from) == place_ || table_type::place_of(t.to) == place_);
+  static constexpr bool is_message(const stage_transfer& t) { return table_type::place_of(t.from) != table_type::place_of(t.to); }
+  static constexpr bool concerns(const stage_transfer& t, int place) {
+    return is_message(t) && (table_type::place_of(t.from) == place || table_type::place_of(t.to) == place);
   }
-  std::size_t bytes_of(const stage_transfer& t) const { return std::size_t(this->capacity_) * std::size_t(t.size) * sizeof(T); }
+  static constexpr long bytes_of(const stage_transfer& t, int samples) { return long(samples) * t.size * long(sizeof(T)); }
+  std::size_t bytes_of(const stage_transfer& t) const { return std::size_t(bytes_of(t, this->capacity_)); }
   /// The memory of transfer t for a micro-batch.
   T* message(int t, int micro_batch) {
     return numbers_in<T>(messages_[std::size_t(t)]) + long(micro_batch) * this->capacity_ * stages.transfers[t].size;
@@ -251,20 +275,11 @@ class process_split_engine : public split_engine<Program, Backend> {
 
   void make_room(int groups) {
     auto& c = group_->processes();
-    room_ = 0;
-    int most = 0;
-    for (int count = 1; count <= leaves_.prepared_for(purpose::training); ++count) {
-      const auto [leaves, capacity] = this->policy_(count);
-      most = std::max(most, (leaves + groups - 1) / groups);
-      for (const int own : {leaves / groups, (leaves + groups - 1) / groups}) {
-        const int samples = this->samples_of_piece(capacity, own);
-        room_ = std::max(room_, own * ((capacity + samples - 1) / samples));
-      }
-    }
     messages_.clear();
     for (int t = 0; t < stages.transfer_count; ++t)
-      messages_.push_back(c.allocate(concerns(stages.transfers[t]) ? std::size_t(room_) * bytes_of(stages.transfers[t]) : 0));
-    sums_on_the_way_ = c.allocate(std::size_t(most) * leaf::size * sizeof(double));
+      messages_.push_back(
+          c.allocate(concerns(stages.transfers[t], place_) ? std::size_t(this->room_) * bytes_of(stages.transfers[t]) : 0));
+    sums_on_the_way_ = c.allocate(std::size_t(leaves_.most_of_one(groups).leaves) * leaf::size * sizeof(double));
   }
 
   /// Sends the batch size, which must be the same in all processes, and the penalties of this process's parameters.

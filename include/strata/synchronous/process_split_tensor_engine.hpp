@@ -37,6 +37,10 @@ class process_split_tensor_engine : public engine_of_rank<Program, process_split
     this->ranks_[std::size_t(this->place_)] = this->exchange_;
   }
 
+  static constexpr int most_samples_of(const sizes_of_process& how) {
+    return typename of_process::most_pieces(how.policy, how.batch, how.processes, 1, how.micro_batch).samples;
+  }
+
   void begin(purpose why, const samples<T>& batch, philox random, int group = 0, int groups = 1) {
     this->exchange_->set_between_stages(false);
     base::begin(why, batch, random, group, groups);

@@ -68,6 +68,11 @@ class stage_executor : detail::holds_group<C>,
              same_layers::of(*group_, Backend::split::table.places)),
         whole_slots_(layout_of_program<Program>.trainable, base::optimizer().slots()) {}
 
+  static constexpr void add_memory(process_memory& to, const sizes_of_process& how) {
+    base::add_memory(to, how);
+    if (how.place == 0) to.whole_slots += how.slots * layout_of_program<Program>.trainable * long(sizeof(T));
+  }
+
   process_group_over<C>& group() { return *group_; }
   const process_group_over<C>& group() const { return *group_; }
   double communicating() const { return group_->communicating(); }

@@ -113,6 +113,26 @@ class synchronous_executor
     parameters_changed();
   }
 
+  /// Adds what the executor of one of how.processes processes allocates to train.
+  static constexpr void add_memory(process_memory& to, sizes_of_process how) {
+    const int slots = how.slots;
+    if constexpr (keeps_slices) how.slots = 0;  // those of the engine are slices
+    engine_type::add_memory(to, how);
+    if constexpr (among_processes) {
+      how.slots = slots;
+      long elements = layout.trainable, own = 0;
+      if constexpr (engine_type::traits.has_some_layers) elements = engine_type::gradient_elements(how.place);
+      if constexpr (keeps_slices) {
+        decltype(state_)::add_memory(to, how);
+        own = decltype(state_)::own_elements(how.processes);
+      } else {
+        own = largest_slice(elements, how.processes);
+      }
+      decltype(reduction_)::add_memory(to, how, elements, keeps_slices && plan.is_cut ? plan.largest_segment() : 0, own,
+                                       !keeps_slices);
+    }
+  }
+
   /// With zero, throws strata_error if a process was lost while the parameters of a step were exchanged; with zero<3>
   /// also after a step, until finish() or collect_slots().
   std::span<T> parameters() {

@@ -134,6 +134,18 @@ class tensor_executor : Places, public executor_defaults {
     parameters_changed();
   }
 
+  /// Adds what a process allocates that is one rank, or a place of one.
+  static constexpr void add_memory(process_memory& to, const sizes_of_process& how) {
+    using engine = typename engine_for<program_of_one, backend>::type;
+    constexpr long bytes = long(sizeof(T));
+    executor_of_one::add_memory(to, how);
+    to.messages += exchange_over<T, part_of_group>::elements(engine::most_sent(engine::most_samples_of(how)), Ranks,
+                                                             has_stages_in_processes, how.shares_memory) *
+                   bytes;
+    to.whole_parameters += layout.size * bytes;
+    if (how.place == 0) to.whole_slots += how.slots * layout.trainable * bytes;
+  }
+
   auto& group() { return this->trained_by(); }
   const auto& group() const { return this->trained_by(); }
   double communicating() const {

@@ -35,6 +35,7 @@ class cpu_engine {
   /// If training and inference have the same plan, they share its memory.
   static constexpr bool one_plan = !has_two_plans<Program, Backend>;
   static constexpr purpose inferring = one_plan ? purpose::training : purpose::inference;
+  using training_plan = prepared_plan<Program, Backend, purpose::training>;
   using training_pass = detail::pass<Program, Backend, purpose::training>;
   using inference_pass = detail::pass<Program, Backend, inferring>;
   using leaf = leaf_sums<Program, Backend>;
@@ -50,7 +51,7 @@ class cpu_engine {
   compute_options options_;
   leaf_schedule<T> leaves_;
   std::unique_ptr<thread_team> team_;
-  prepared_plan<Program, Backend, purpose::training> training_;
+  training_plan training_;
   [[no_unique_address]] std::conditional_t<one_plan, detail::empty, prepared_plan<Program, Backend, purpose::inference>>
       inference_;
   arena<T> weights_, slots_;
@@ -85,6 +86,15 @@ class cpu_engine {
         statistics_(leaf::statistics),
         penalties_(std::size_t(trained.count)),
         norms_(std::size_t(update_type::norm_count(trained.span()))) {}
+
+  /// Adds what an engine of how.processes processes allocates to train.
+  static constexpr void add_memory(process_memory& to, const sizes_of_process& how) {
+    constexpr long bytes = long(sizeof(T));
+    to.parameters += layout.size * bytes;
+    to.slots += how.slots * layout.trainable * bytes;
+    to.gradients += how.own_leaves() * gradient_size * bytes;
+    add_memory_of_plans(to, how.own_leaves(), how.most.capacity, how.threads, how.micro_batch);
+  }
 
   void observe(kernel_observer* observer) { observer_ = observer; }
   [[gnu::cold]] void freeze(std::span<const bool> slots) {
@@ -276,6 +286,11 @@ class cpu_engine {
   }
 
  protected:
+  static constexpr void add_memory_of_plans(process_memory& to, int leaves, int capacity, int threads, int micro_batch) {
+    training_plan::add_memory(to, leaves, capacity, threads, micro_batch);
+    if constexpr (!one_plan) prepared_plan<Program, Backend, purpose::inference>::add_memory(to, 0, 0, 0, 0);
+  }
+
   [[gnu::cold]] void remember_frozen(std::span<const bool> slots) {
     ranges_ = trained_ranges(layout, slots);
     groups_ = std::count(slots.begin(), slots.end(), true) > 0 ? trained_groups(plan, layout_of<typename Program::items>, slots)

@@ -63,6 +63,7 @@ class split_engine : public cpu_engine<Program, Backend> {
   int spins_ = this->team().spins();
   leaf_policy policy_;
   int capacity_ = 0;  // the most samples of a micro-batch
+  int room_ = 0;      // the most micro-batches of a step
   std::vector<std::unique_ptr<row>> rows_;
   std::array<rank_exchange<T>*, std::size_t(places)> ranks_{};                 // that divide layers: at each place
   std::array<step_context<T, host_device>, std::size_t(places)> of_places_{};  // the context, with the ranks of each place
@@ -125,21 +126,31 @@ class split_engine : public cpu_engine<Program, Backend> {
     this->sums_.grow(base::sums_stride * std::size_t(most.leaves));
     return most.leaves;
   }
+  /// Of the training batches of up to `batch` samples: the most samples of a micro-batch, and the most micro-batches of a
+  /// process.
+  struct most_pieces {
+    int samples = 0, count = 0;
+    constexpr most_pieces(const leaf_policy& policy, int batch, int processes, int rows, int micro_batch) {
+      for (int n = 1; n <= batch; ++n) {
+        const auto [leaves, capacity] = policy(n);
+        for (const int own : {leaves / processes, (leaves + processes - 1) / processes}) {
+          const int each = samples_of_turn<Program, Backend>(capacity, own, rows, micro_batch);
+          samples = std::max(samples, each), count = std::max(count, own * ((capacity + each - 1) / each));
+        }
+      }
+    }
+  };
+  static constexpr long scratch_for(int samples) { return plan.scratch + long(samples) * plan.scratch_per_sample; }
   bool is_here(int stage) const { return only_place_ < 0 || table_type::place_of(stage) == only_place_; }
   void make_room_for_stages(int processes) {
     const batch_division most = leaves_.most_of_one(processes);
-    int samples = 0;
-    for (int count = 1; count <= leaves_.prepared_for(purpose::training); ++count) {
-      const auto [leaves, capacity] = policy_(count);
-      samples = std::max(samples, samples_of_piece(capacity, (leaves + processes - 1) / processes));
-    }
-    capacity_ = std::max(capacity_, samples);
+    const most_pieces pieces(policy_, leaves_.prepared_for(purpose::training), processes, threads_, this->options_.micro_batch);
+    capacity_ = std::max(capacity_, pieces.samples), room_ = pieces.count;
     for (const auto& r : rows_) {
       for (int s = 0; s < table_type::stages; ++s) {
         if (!is_here(s)) continue;
         r->memory[s].prepare({}, stages.own[s], stages.received[s], table.in_flight(s), capacity_);
-        r->scratch[table_type::place_of(s)].grow(std::size_t(plan.scratch) +
-                                                 std::size_t(capacity_) * std::size_t(plan.scratch_per_sample));
+        r->scratch[table_type::place_of(s)].grow(std::size_t(scratch_for(capacity_)));
       }
       r->pieces.reserve(std::size_t(most.leaves * most.capacity));
     }

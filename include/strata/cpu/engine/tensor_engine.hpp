@@ -80,12 +80,22 @@ class engine_of_rank : public Engine {
   /// exchanges: they outlive the engine.
   engine_of_rank(const typename Engine::options& how, leaf_policy policy, int slots, std::vector<rank_exchange<T>*> exchanges)
       : base(how, policy, slots), exchanges_(std::move(exchanges)), exchange_(exchanges_.front()) {
-    long least = long(base::trained.count) * long(sizeof(double) / sizeof(T));
-    for (const auto& c : copies) least = std::max(least, long(ranks) * c.own_columns);
-    exchange_->reserve(std::max({least, detail::elements_of_copies, decltype(whole_norms_)::elements_on_the_way}));
+    exchange_->reserve(most_sent(0));
   }
 
  public:
+  /// Elements that ranks send each other for a micro-batch of so many samples; and at most, also between steps.
+  static constexpr long sent_in_layers(int samples) { return samples * detail::sent_of_a_sample<items> + 16 * ranks; }
+  static constexpr long most_sent(int samples) {
+    long most = std::max(long(base::trained.count) * long(sizeof(double) / sizeof(T)), sent_in_layers(samples));
+    for (const auto& c : copies) most = std::max(most, long(ranks) * c.own_columns);
+    return std::max({most, detail::elements_of_copies, detail::elements_of_norms(ranks)});
+  }
+  static constexpr void add_memory(process_memory& to, const sizes_of_process& how) {
+    base::add_memory(to, how);
+    to.messages += detail::elements_of_norms(ranks) * long(sizeof(T));
+  }
+
   int prepare(int batch, purpose why, int processes) {
     const int leaves = base::prepare(batch, why, processes);
     make_room();
@@ -145,8 +155,7 @@ class engine_of_rank : public Engine {
   }
   /// Reserves room for the elements that ranks send each other for a micro-batch.
   void make_room() {
-    const long elements = this->most_samples() * detail::sent_of_a_sample<items> + 16 * ranks;
-    for (rank_exchange<T>* each : exchanges_) each->reserve(elements);
+    for (rank_exchange<T>* each : exchanges_) each->reserve(sent_in_layers(this->most_samples()));
   }
 
  protected:
@@ -223,7 +232,13 @@ class tensor_engine : public engine_of_rank<Program, cpu_engine<Program, tensor_
  public:
   using options = tensor_options<T>;
 
-  tensor_engine(const options& how, leaf_policy policy, int slots) : base(of_one_thread(how), policy, slots, how.ranks) {}
+  tensor_engine(const options& how, leaf_policy policy, int slots)
+      : base(of_one_thread<compute_options>(how), policy, slots, how.ranks) {}
+
+  static constexpr void add_memory(process_memory& to, const sizes_of_process& how) { base::add_memory(to, of_one_thread(how)); }
+  static constexpr int most_samples_of(const sizes_of_process& how) {
+    return base::training_plan::most_samples_of(how.most.capacity, of_one_thread(how).micro_batch);
+  }
 
   void begin(purpose why, const samples<T>& batch, philox random, int rank = 0, int processes = 1) {
     base::begin(why, batch, random, rank, processes);
@@ -235,7 +250,8 @@ class tensor_engine : public engine_of_rank<Program, cpu_engine<Program, tensor_
   }
 
  private:
-  static compute_options of_one_thread(compute_options how) {
+  template <class Options>
+  static constexpr Options of_one_thread(Options how) {
     how.threads = 1;
     if (how.micro_batch <= 0) how.micro_batch = detail::samples_of_rank_at_a_time;
     return how;

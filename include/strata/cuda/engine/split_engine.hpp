@@ -300,8 +300,7 @@ class cuda_split_engine {
       long activations = scratch;
       const auto add_stages = [&](const auto& stages) {
         for (int s = 0; s < stage_count; ++s)
-          if (table_type::place_of(s) == p.number)
-            activations += stage_memory::elements(stages.own[s], stages.received[s], trains ? table.in_flight(s) : 1, samples);
+          if (table_type::place_of(s) == p.number) activations += samples * stages.memory_of(s, trains ? table.in_flight(s) : 1);
       };
       trains ? add_stages(training_stages) : add_stages(stage_plan_of<Program, Backend, inferring>);
       auto needs = place::own_arenas(p.number, slot_count_);

@@ -25,6 +25,8 @@ class parameter_windows {
   bool all_have_told_ = true;  // the segment that was fetched last had a message from every process
 
  public:
+  /// The elements that prepare() allocates.
+  static constexpr long elements(long own, long window) { return own + 2 * window; }
   /// begins: where each segment begins. window: elements of the largest one.
   void prepare(C& c, std::span<const arena_slice> own, std::span<const long> begins, long window) {
     if (!segments_.empty()) return;

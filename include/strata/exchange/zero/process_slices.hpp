@@ -7,6 +7,7 @@
 #include <strata/exchange/gradient_bucket.hpp>
 #include <strata/exchange/reduction_groups.hpp>
 #include <strata/network/parameter_ranges.hpp>
+#include <strata/program/training_sizes.hpp>
 #include <utility>
 #include <vector>
 
@@ -45,7 +46,7 @@ class process_slices {
   /// slices: of each process.
   process_slices(C& c, std::vector<std::vector<arena_slice>> slices, std::span<const parameter_range> parameters,
                  bool takes_norms)
-      : slices_(std::move(slices)), most_(std::max(norm_piece, elements_on_the_way / c.size())) {
+      : slices_(std::move(slices)) {
     std::size_t count = 0;
     for (const auto& of_rank : slices_) count = std::max(count, of_rank.size());
     long largest = 0;
@@ -58,9 +59,14 @@ class process_slices {
         largest = std::max(largest, s.size());
       }
     }
-    most_ = std::min(most_, largest);
+    most_ = most_at_a_time(c.size(), largest);
     elements_ = c.allocate(std::size_t(most_ * c.size()) * sizeof(T));
     if (takes_norms) norms_ = c.allocate(std::size_t(2 * pieces_of_all_) * sizeof(double));
+  }
+
+  /// Adds what an object allocates for messages, without norms, for slices of up to `largest` elements.
+  static constexpr void add_memory(process_memory& to, int processes, long largest) {
+    to.messages += processes * most_at_a_time(processes, largest) * long(sizeof(T));
   }
 
   const std::vector<arena_slice>& own(const C& c) const { return slices_[std::size_t(c.rank())]; }
@@ -116,6 +122,9 @@ class process_slices {
   }
 
  private:
+  static constexpr long most_at_a_time(int processes, long largest) {
+    return std::min(largest, std::max(norm_piece, elements_on_the_way / processes));
+  }
   static auto slices_of_all(const C& c, std::span<const gradient_bucket> buckets) {
     std::vector<std::vector<arena_slice>> all;
     for (int r = 0; r < c.size(); ++r) all.push_back(slices_of_process(buckets, r, c.size(), processes_per_machine(c)));

@@ -42,6 +42,28 @@ class sliced_state {
     engine.keep_slices(slices_.own(c), rules.slots());
   }
 
+  /// The elements of all slices of a process, at most.
+  static constexpr long own_elements(int processes) {
+    if (!plan.is_cut) return largest_slice(layout.trainable, processes);
+    long own = 0;
+    for (int k = 0; k < plan.segment_count; ++k)
+      own += largest_slice(plan.begin_of_segment[k + 1] - plan.begin_of_segment[k], processes);
+    return own;
+  }
+  /// Adds what an object allocates, and its engine for slots. With zero<3> the engine has all parameters between epochs only.
+  static constexpr void add_memory(process_memory& to, const sizes_of_process& how) {
+    constexpr long bytes = long(sizeof(T));
+    const long own = own_elements(how.processes);
+    to.slots += how.slots * own * bytes;
+    to.whole_slots += how.slots * layout.trainable * bytes;
+    if (how.processes > 1)
+      process_slices<T, C>::add_memory(to, how.processes,
+                                       plan.is_cut ? largest_slice(plan.largest_segment(), how.processes) : own);
+    if (!fetches_parameters) return;
+    to.parameters += (parameter_windows<T, C>::elements(own, plan.largest_segment()) - layout.trainable) * bytes;
+    to.whole_parameters += layout.size * bytes;
+  }
+
   void prepare_messages(C& c) {
     if constexpr (fetches_parameters)
       windows_.prepare(c, slices_.own(c), std::span(plan.begin_of_segment).first(std::size_t(plan.segment_count)),

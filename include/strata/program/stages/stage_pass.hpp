@@ -27,10 +27,6 @@ class stage_memory {
     renew(received_, long(received_size) * (in_flight + 1));
     capacity_ = capacity;
   }
-  /// The elements that prepare() allocates.
-  static long elements(int own_size, int received_size, int in_flight, int capacity) {
-    return (long(own_size) * in_flight + long(received_size) * (in_flight + 1)) * capacity;
-  }
   T* at(stage_location where, int number) {
     if (where.offset < 0) return nullptr;
     return where.received ? received_.data() + (long(number % (in_flight_ + 1)) * received_size_ + where.offset) * capacity_
