@@ -11,8 +11,8 @@
 #include <iomanip>
 #include <iostream>
 #include <new>
+#include <strata/distribute/multi_worker_mesh.hpp>
 #include <strata/distribute/multi_worker_mirrored.hpp>
-#include <strata/distribute/multi_worker_pipeline.hpp>
 #include <strata/distribute/process_memory.hpp>
 #include <strata/resolvers/any_cluster.hpp>
 #include <strata/strata.hpp>

@@ -7,8 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <strata/distribute/multi_worker_mesh.hpp>
-#include <strata/distribute/multi_worker_pipeline.hpp>
-#include <strata/distribute/multi_worker_tensor_parallel.hpp>
 #include <strata/distribute/pipeline.hpp>
 #include <strata/resolvers/slurm.hpp>
 #include <strata/resolvers/tf_config.hpp>

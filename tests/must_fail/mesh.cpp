@@ -6,7 +6,7 @@ using namespace strata::core;
 // case: mesh_among_without_communicator
 // error: incomplete_model<.*data_parallel<1>.*because<.*communicators_have_rank_and_size>
 // whole program
-#include <strata/distribute/device_mesh.hpp>
+#include <strata/distribute/among.hpp>
 
 #include <strata/communicators/in_process.hpp>
 #include <strata/strata.hpp>

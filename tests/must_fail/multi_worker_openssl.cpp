@@ -125,7 +125,7 @@ void check() {
 // case: multi_worker_pipeline_parts_in_another_order
 // error: wrong_argument<.*tf_config, .*balanced<2>.*because<.*a_pipeline_has_a_cut_such_as_balanced_2_then_micro_batches_then_a_schedule>
 // whole program
-#include <strata/distribute/multi_worker_pipeline.hpp>
+#include <strata/distribute/multi_worker_mesh.hpp>
 
 #include <strata/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>
@@ -144,7 +144,7 @@ void check() {
 // case: multi_worker_pipeline_without_resolver
 // error: wrong_argument<.*nothing.*because<.*a_resolver_such_as_tf_config_comes_first_and_returns_a_cluster_when_called>
 // whole program
-#include <strata/distribute/multi_worker_pipeline.hpp>
+#include <strata/distribute/multi_worker_mesh.hpp>
 
 #include <strata/resolvers/tf_config.hpp>
 #include <strata/strata.hpp>

@@ -5,7 +5,7 @@ using namespace strata;
 // case: pipeline_among_parts_in_another_order
 // error: incomplete_model<.*balanced<2>.*because<.*communicators_have_rank_and_size>
 // whole program
-#include <strata/distribute/pipeline_among.hpp>
+#include <strata/distribute/among.hpp>
 
 #include <strata/communicators/in_process.hpp>
 #include <strata/strata.hpp>

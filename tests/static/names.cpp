@@ -1,13 +1,12 @@
 // A program with `using namespace strata` has common words as names of its own: strata has them in inner namespaces.
 #include <strata/communicators/in_process.hpp>
 #include <strata/data.hpp>
+#include <strata/distribute/among.hpp>
 #include <strata/distribute/device_mesh.hpp>
 #include <strata/distribute/mirrored.hpp>
-#include <strata/distribute/pipeline_among.hpp>
 #include <strata/distribute/placed.hpp>
 #include <strata/distribute/process_memory.hpp>
 #include <strata/distribute/synchronous_among.hpp>
-#include <strata/distribute/tensor_parallel_among.hpp>
 #include <strata/parameter_server/parameter_store.hpp>
 #include <strata/resolvers/any_cluster.hpp>
 #include <strata/strata.hpp>

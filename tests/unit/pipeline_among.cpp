@@ -6,8 +6,7 @@
 #include <sstream>
 #include <strata/callbacks/profiler.hpp>
 #include <strata/communicators/in_process.hpp>
-#include <strata/distribute/device_mesh.hpp>
-#include <strata/distribute/pipeline_among.hpp>
+#include <strata/distribute/among.hpp>
 #include <strata/strata.hpp>
 #include <string>
 #include <thread>

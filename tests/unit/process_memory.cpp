@@ -2,8 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <numeric>
-#include <strata/distribute/device_mesh.hpp>
-#include <strata/distribute/pipeline_among.hpp>
+#include <strata/distribute/among.hpp>
 #include <strata/distribute/process_memory.hpp>
 #include <strata/distribute/synchronous_among.hpp>
 #include <strata/strata.hpp>

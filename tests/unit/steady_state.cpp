@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include <barrier>
+#include <strata/distribute/among.hpp>
 #include <strata/distribute/device_mesh.hpp>
-#include <strata/distribute/tensor_parallel_among.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/predictor.hpp>
 #include <thread>

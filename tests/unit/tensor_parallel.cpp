@@ -8,8 +8,8 @@
 #include <limits>
 #include <sstream>
 #include <strata/callbacks/check_numerics.hpp>
+#include <strata/distribute/among.hpp>
 #include <strata/distribute/device_mesh.hpp>
-#include <strata/distribute/tensor_parallel_among.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
 #include <string>

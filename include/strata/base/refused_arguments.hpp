@@ -1,20 +1,47 @@
-// Strategies with wrong arguments: deduction guides refuse these with one diagnostic; otherwise a compiler would list all guides.
+// Strategies with wrong arguments: a constructor refuses these with one diagnostic; otherwise a compiler would list all of them.
 #pragma once
+#include <strata/base/meta.hpp>
 #include <strata/base/reason.hpp>
+#include <type_traits>
 
 namespace strata {
-template <int Stage>
-struct zero;  // exchange/zero/zero.hpp
-}
 
-namespace strata::detail {
+namespace reasons {
+inline constexpr reason one_device_takes_compute_options_or_a_device_such_as_gpu_0_and_its_options{
+    "one_device{{.threads = 2}}, one_device{gpu(0), {.leaves = 2}}, one_device<fits_in<8_MiB>>{}; mirrored takes several "
+    "devices, multi_worker_mirrored takes zero"};
+inline constexpr reason mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4_and_options_of_their_backend{
+    "mirrored{cpus(4)}, mirrored{gpus(), {.leaves = 8}}; multi_worker_mirrored takes zero, mesh combines divisions"};
+inline constexpr reason placed_takes_thread_groups_or_gpus_and_then_options{
+    "placed{thread_groups<2>{}}, placed{gpu(0), gpu(1)}; compute_options or cuda_options may follow"};
+inline constexpr reason synchronous_among_takes_a_communicator_compute_options_communication_options_and_zero_in_this_order{
+    "empty braces are default options: synchronous_among{processes, {}, {}, zero<1>{}}"};
+inline constexpr reason threads_and_leaves_are_options_of_compute_write_dot_compute_in_braces{
+    "{tf_config(), {.compute = {.leaves = 8}}}"};
+inline constexpr reason they_are_options_of_communication_write_dot_communication_in_braces{
+    "{tf_config(), {.communication = {.bytes_per_pack = 4 << 20}}}"};
+inline constexpr reason multi_worker_mirrored_takes_a_resolver_then_options_and_zero_or_devices_and_options{
+    "{tf_config(), {}, zero<1>{}}, {tf_config(), gpus(), {.leaves = 8}}"};
+inline constexpr reason parameter_server_takes_a_resolver_such_as_tf_config_and_parameter_server_options{
+    "parameter_server{tf_config(), {.staleness = synchronous{}}}"};
+}  // namespace reasons
 
-/// The first template argument of a strategy with wrong arguments: the diagnostic about them.
-template <class Given, const reason& Why>
-using refused_with = wrong_argument<Given, because<Why>>;
+namespace detail {
+/// The diagnostic about arguments that a strategy refuses.
+template <const reason& Why, class... Given>
+using refused_with = wrong_argument<core::type_list<Given...>, because<Why>>;
 
-/// The base class of such a strategy: it accepts the arguments, and a trainer emits no second diagnostic. The strategy itself
-/// emits the diagnostic, because a compiler prints some lines for each base class.
+/// Whether they are a device, or a list of devices, and options for it or none. A second device is no option, although options
+/// can be made of it.
+template <class Devices, class Options, class... Given>
+inline constexpr bool are_devices_and_options = false;
+template <class Devices, class Options>
+inline constexpr bool are_devices_and_options<Devices, Options, Devices> = true;
+template <class Devices, class Options, class Given>
+inline constexpr bool are_devices_and_options<Devices, Options, Devices, Given> =
+    std::is_convertible_v<Given, Options> && !requires { typename Given::backend; };
+
+/// The base class of a strategy that emits a diagnostic itself: it accepts any arguments, and a trainer emits no second one.
 struct refused_strategy {
   static constexpr auto name = "refused_strategy";
   template <class>
@@ -23,17 +50,9 @@ struct refused_strategy {
   explicit refused_strategy(const Arguments&...) {}
 };
 
-/// A division of a network, pipelines or tensor_ranks; a wrong one is replaced by its diagnostic.
-template <class Division>
-concept divides_network = requires { Division::groups; };
-
-template <class T>
-inline constexpr bool is_zero = false;
-template <int Stage>
-inline constexpr bool is_zero<zero<Stage>> = true;
-
 /// A backend, such as fits_in<8_MiB>, which is a template argument of strategies.
 template <class T>
 concept names_backend = requires { T::name; } && (requires { typename T::device; } || requires { typename T::base; });
+}  // namespace detail
 
-}  // namespace strata::detail
+}  // namespace strata

@@ -3,11 +3,18 @@
 #include <cstdint>
 #include <strata/base/refused_arguments.hpp>
 #include <strata/concepts/communicator.hpp>
+#include <strata/distribute/device_mesh.hpp>
 #include <strata/program/compute_options.hpp>
-#include <type_traits>
+#include <strata/program/stages/by_device.hpp>
+#include <strata/program/stages/pipelined.hpp>
+#include <strata/synchronous/pipelines.hpp>
+#include <strata/synchronous/stage_executor.hpp>
+#include <strata/synchronous/tensor_ranks.hpp>
 #include <utility>
 
-namespace strata::core {
+namespace strata {
+
+namespace core {
 
 /// A division of a network, pipelines or tensor_ranks, each of whose places is a process, on this or other machines:
 /// pipeline_among, placed_among, tensor_parallel_among and device_mesh_among. C is any communicator. Each process passes its own
@@ -21,7 +28,6 @@ struct among {
   using communicator_type = C;
   using backend = typename Division::template backend_among<C>;
   static constexpr auto name = Division::name;
-  static constexpr int groups = Division::groups;
   C processes;
   compute_options options{};  // threads: how many threads update, evaluate and predict in each process of a pipeline
 
@@ -35,13 +41,36 @@ struct among {
   }
 };
 
-/// Of what is no communicator, or divides nothing.
+/// Of what is no communicator.
 template <class Division, class C>
-  requires(!communicator<C> || !detail::divides_network<Division>)
+  requires(!communicator<C>)
 struct among<Division, C> : detail::refused_strategy {
-  using of_communicator = typename detail::communicator_verdict<C>::type;
-  static_assert(detail::diagnosed<std::conditional_t<communicator<C>, Division, of_communicator>>[0]);
+  static_assert(detail::diagnosed<typename detail::communicator_verdict<C>::type>[0]);
   using detail::refused_strategy::refused_strategy;
 };
 
-}  // namespace strata::core
+}  // namespace core
+
+/// `pipeline_among<C, balanced<4>, micro_batches<8>>{processes}`: pipeline, where each place is a process. See core::among.
+template <class C, class Cut, class MicroBatches = micro_batches<8>, class Schedule = one_forward_one_backward,
+          class Backend = core::default_backend>
+using pipeline_among = core::among<core::pipelines<1, core::pipelined<Cut, MicroBatches, Schedule>, Backend>, C>;
+
+/// placed, where each device is a process: device k is process k.
+template <class C, int Devices, class Backend = core::default_backend>
+using placed_among = core::among<core::pipelines<1, core::by_device<Devices>, Backend>, C>;
+
+/// `tensor_parallel_among<C, 2, layout_map<rule<"dense*", by_columns>>>{processes}`: tensor_parallel, where each rank is a
+/// process.
+template <class C, int Ranks, class Map, class Backend = core::default_backend>
+using tensor_parallel_among = core::among<core::tensor_ranks<1, Ranks, Map, Backend>, C>;
+
+/// `device_mesh_among<C, data_parallel<2>, tensor_parallel<2, layout_map<...>>>{processes}`: a mesh whose ranks are processes.
+/// Consecutive processes form a group; with a pipeline and tensor_parallel, place p of rank r of group g is process (g
+/// * places + p) * ranks + r, so processes that exchange parts of layers have neighbouring numbers. Processes with the same
+/// stages send each other their gradients when the last micro-batch of a step is through. Throws strata_error for batches
+/// that the micro-batches of all groups do not divide.
+template <class C, class... Parts>
+using device_mesh_among = core::among<typename detail::mesh_of<Parts...>::type, C>;
+
+}  // namespace strata

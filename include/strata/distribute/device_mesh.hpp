@@ -1,11 +1,13 @@
 // device_mesh: groups of ranks. Groups divide batches, the ranks of a group divide layers.
 #pragma once
 #include <strata/base/meta.hpp>
-#include <strata/distribute/among.hpp>
+#include <strata/base/reason.hpp>
 #include <strata/distribute/in_threads.hpp>
 #include <strata/distribute/pipeline.hpp>
 #include <strata/distribute/tensor_parallel.hpp>
-#include <strata/synchronous/stage_executor.hpp>
+#include <strata/network/layout_map.hpp>
+#include <strata/synchronous/pipelines.hpp>
+#include <strata/synchronous/tensor_ranks.hpp>
 #include <type_traits>
 
 namespace strata {
@@ -22,12 +24,20 @@ inline constexpr reason the_pipeline_and_the_tensor_parallel_of_a_mesh_have_the_
 }  // namespace reasons
 
 namespace detail {
-/// `type` is the division of a mesh, or the diagnostic about its parts.
+/// The division of a mesh whose parts are wrong: a trainer emits Sentence for any program.
+template <class Sentence>
+struct refused_division : tensor_ranks<1, 1, layout_map<>, default_backend> {
+  template <class>
+  struct verdict {
+    using type = Sentence;
+  };
+};
+/// `type` is the division of a mesh.
 template <class... Parts>
 struct mesh_of {
-  using type =
+  using type = refused_division<
       wrong_argument<type_list<Parts...>,
-                     because<reasons::a_mesh_has_data_parallel_and_then_pipeline_or_tensor_parallel_or_both_in_this_order>>;
+                     because<reasons::a_mesh_has_data_parallel_and_then_pipeline_or_tensor_parallel_or_both_in_this_order>>>;
 };
 template <int Groups, class Split, class Backend>
 struct mesh_of<data_parallel<Groups>, in_threads<pipelines<1, Split, Backend>>> {
@@ -40,10 +50,10 @@ struct mesh_of<data_parallel<Groups>, in_threads<tensor_ranks<1, Ranks, Map, Bac
 template <int Groups, class Split, class OfPipeline, int Ranks, class Map, class Backend>
 struct mesh_of<data_parallel<Groups>, in_threads<pipelines<1, Split, OfPipeline>>,
                in_threads<tensor_ranks<1, Ranks, Map, Backend>>> {
-  using type =
-      std::conditional_t<std::is_same_v<OfPipeline, Backend>, tensor_ranks<Groups, Ranks, Map, Backend, Split>,
-                         wrong_argument<type_list<OfPipeline, Backend>,
-                                        because<reasons::the_pipeline_and_the_tensor_parallel_of_a_mesh_have_the_same_backend>>>;
+  using type = std::conditional_t<
+      std::is_same_v<OfPipeline, Backend>, tensor_ranks<Groups, Ranks, Map, Backend, Split>,
+      refused_division<wrong_argument<type_list<OfPipeline, Backend>,
+                                      because<reasons::the_pipeline_and_the_tensor_parallel_of_a_mesh_have_the_same_backend>>>>;
 };
 }  // namespace detail
 
@@ -58,13 +68,5 @@ struct mesh_of<data_parallel<Groups>, in_threads<pipelines<1, Split, OfPipeline>
 /// https://keras.io/api/distribution/layout_map
 template <class... Parts>
 using device_mesh = core::in_threads<typename detail::mesh_of<Parts...>::type>;
-
-/// `device_mesh_among<C, data_parallel<2>, tensor_parallel<2, layout_map<...>>>{processes}`: a mesh whose ranks are processes.
-/// See among. Consecutive processes form a group; with a pipeline and tensor_parallel, place p of rank r of group g is process (g
-/// * places + p) * ranks + r, so processes that exchange parts of layers have neighbouring numbers. Processes with the same
-/// stages send each other their gradients when the last micro-batch of a step is through. Throws strata_error for batches
-/// that the micro-batches of all groups do not divide.
-template <class C, class... Parts>
-using device_mesh_among = core::among<typename detail::mesh_of<Parts...>::type, C>;
 
 }  // namespace strata

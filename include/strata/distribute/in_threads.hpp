@@ -1,7 +1,6 @@
 // Strategies whose places or ranks are threads of this process.
 #pragma once
 #include <cstdint>
-#include <strata/base/refused_arguments.hpp>
 #include <strata/program/compute_options.hpp>
 #include <utility>
 
@@ -13,7 +12,6 @@ struct in_threads {
   using division = Division;
   using backend = typename Division::backend;
   static constexpr auto name = Division::name;
-  static constexpr int groups = Division::groups;
   compute_options options{};
 
   template <class Program>
@@ -24,14 +22,6 @@ struct in_threads {
   executor<Program> make(typename Program::optimizer optimizer, std::uint64_t seed) const {
     return Division::template make_in_threads<Program>(std::move(optimizer), seed, options);
   }
-};
-
-/// A type that divides nothing: Sentence is the diagnostic.
-template <class Sentence>
-  requires(!detail::divides_network<Sentence>)
-struct in_threads<Sentence> : detail::refused_strategy {
-  static_assert(detail::diagnosed<Sentence>[0]);
-  using detail::refused_strategy::refused_strategy;
 };
 
 }  // namespace strata::core

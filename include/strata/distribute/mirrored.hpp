@@ -41,8 +41,19 @@ struct mirrored {
   using backend = Backend;
   static constexpr auto name = "mirrored";
   static constexpr bool trains_graphs = true, trains_shared = std::is_same_v<Backend, core::default_backend>;
-  typename core::device_list<Backend>::type devices{};
-  typename core::engine_options<Backend>::type options{};
+  using devices_type = typename core::device_list<Backend>::type;
+  using options_type = typename core::engine_options<Backend>::type;
+  devices_type devices;
+  options_type options;
+
+  constexpr mirrored(devices_type d = {}, options_type o = {}) : devices(std::move(d)), options(std::move(o)) {}
+  template <class... Given>
+    requires(sizeof...(Given) > 0 && !detail::are_devices_and_options<devices_type, options_type, Given...>)
+  explicit mirrored(const Given&...) {
+    static_assert(
+        detail::diagnosed<detail::refused_with<
+            reasons::mirrored_takes_a_list_of_devices_such_as_gpus_or_cpus_4_and_options_of_their_backend, Given...>>[0]);
+  }
 
   template <class Program>
   using executor = core::synchronous_executor<Program, Backend>;
@@ -62,5 +73,3 @@ mirrored(D, typename core::engine_options<typename D::backend>::type) -> mirrore
 using central_storage = mirrored<>;
 
 }  // namespace strata
-
-#include <strata/distribute/mirrored.ipp>

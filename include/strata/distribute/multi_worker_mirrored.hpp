@@ -39,37 +39,12 @@ struct multi_worker_options {
 };
 
 namespace detail {
-/// Options of an engine some of which all workers must share: `what_workers_agree_on()` says which, in words.
-template <class O>
-concept agreed_options = requires(const O& options) {
-  { options.what_workers_agree_on() } -> std::same_as<std::string>;
+/// What follows the resolver in multi_worker_mirrored. The constructors are not defined.
+template <class Backend, class Sharding>
+struct after_resolver {
+  after_resolver(multi_worker_options, Sharding = {});
+  after_resolver(typename device_list<Backend>::type, typename engine_options<Backend>::type = {}, multi_worker_options = {});
 };
-template <class Options>
-std::string words_of_options(const Options& options) {
-  if constexpr (agreed_options<Options>)
-    return options.what_workers_agree_on();
-  else
-    return "";
-}
-/// Devices that the workers of a machine divide among themselves: `of_worker(members)` are those of this one.
-template <class D>
-concept divided_devices = lists_devices<D> && requires(const D& devices, const cluster& members) {
-  { devices.of_worker(members) } -> std::same_as<D>;
-};
-/// What must be the same in all workers, in words: an error quotes what differs.
-template <class Program>
-std::string describe_program(const std::string& strategy, std::uint64_t seed, const auto& compute,
-                             const communication_options& communication, const typename Program::optimizer& optimizer,
-                             int stage_of_zero) {
-  const std::string through = communication.implementation.description;
-  return text_of({strategy, stage_of_zero > 0 ? text_of({" with zero<", stage_of_zero, ">"}) : "", ", seed ", seed, ", ",
-                  compute.leaves > 0 ? std::to_string(compute.leaves) : "default", " leaves, ",
-                  communication.bytes_per_pack > 0 ? std::to_string(communication.bytes_per_pack) : "default", " bytes per pack",
-                  communication.bf16_gradients ? " in bf16" : "", words_of_options(compute),
-                  through.empty() ? "" : text_of({", ", through}), ", ", text_of_arithmetic(), ", ", text_of_optimizer(optimizer),
-                  ", ", text_of_program<Program>()});
-}
-
 /// Throws strata_error if this process does not train, naming the strategy.
 inline cluster members_that_train(const char* strategy, const any_resolver& resolver) {
   cluster members = resolver();
@@ -77,11 +52,22 @@ inline cluster members_that_train(const char* strategy, const any_resolver& reso
     throw_error({strategy, ": this process is ", to_string(members.task()), ", but only the chief and workers train"});
   return members;
 }
-inline control::worker_connections connect_workers(const cluster& members, const multi_worker_options& options,
-                                                   const std::string& description, int places = 1) {
+/// Connects this worker with the others, if they have the same strategy, seed, options and program: an error quotes what differs.
+/// Of the options of an engine, those that workers must share are `what_workers_agree_on()`, in words. places: of a group.
+template <class Program>
+control::worker_connections connect_workers(const cluster& members, const multi_worker_options& options,
+                                            const std::string& strategy, std::uint64_t seed, const auto& compute,
+                                            const typename Program::optimizer& optimizer, int places = 1) {
+  const communication_options& communication = options.communication;
+  const std::string through = communication.implementation.description;
+  std::string on;
+  if constexpr (requires { compute.what_workers_agree_on(); }) on = compute.what_workers_agree_on();
   return {members,
-          description,
-          {.communication = options.communication,
+          text_of({strategy, ", seed ", seed, ", ", compute.leaves > 0 ? std::to_string(compute.leaves) : "default", " leaves, ",
+                   communication.bytes_per_pack > 0 ? std::to_string(communication.bytes_per_pack) : "default", " bytes per pack",
+                   communication.bf16_gradients ? " in bf16" : "", on, through.empty() ? "" : text_of({", ", through}), ", ",
+                   text_of_arithmetic(), ", ", text_of_optimizer(optimizer), ", ", text_of_program<Program>()}),
+          {.communication = communication,
            .control = options.control,
            .elastic = options.elastic,
            .start_timeout = options.start_timeout,
@@ -105,17 +91,40 @@ struct multi_worker_mirrored {
   static constexpr auto name = "multi_worker_mirrored";
   using devices_type = typename core::device_list<Backend>::type;
   using engine_options_type = typename core::engine_options<Backend>::type;
-  any_resolver resolver;
+  any_resolver resolver = detail::no_resolver;
   multi_worker_options options{};
-  [[no_unique_address]] Sharding sharding{};
   std::optional<devices_type> devices{};  // of each worker; none: the CPU with options.compute
   engine_options_type how{};              // options of its engine, if it names devices
 
-  explicit multi_worker_mirrored(any_resolver r, multi_worker_options o = {}, Sharding s = {})
-      : resolver(std::move(r)), options(std::move(o)), sharding(s) {}
+  explicit multi_worker_mirrored(any_resolver r, multi_worker_options o = {}, Sharding = {})
+      : resolver(std::move(r)), options(std::move(o)) {}
   template <std::same_as<devices_type> Devices>  // so that empty braces are multi_worker_options
   multi_worker_mirrored(any_resolver r, Devices d, engine_options_type h = {}, multi_worker_options o = {})
       : resolver(std::move(r)), options(std::move(o)), devices(std::move(d)), how(std::move(h)) {}
+  // Wrong arguments, also after options in braces.
+  template <class R, class... Given>
+    requires(sizeof...(Given) > 0 && !std::is_constructible_v<detail::after_resolver<Backend, Sharding>, Given...>)
+  multi_worker_mirrored(const R&, const Given&...) {
+    static_assert(
+        detail::diagnosed<detail::refused_with<
+            reasons::multi_worker_mirrored_takes_a_resolver_then_options_and_zero_or_devices_and_options, R, Given...>>[0]);
+  }
+  template <class R, class... Given>
+    requires(sizeof...(Given) > 0 &&
+             !std::is_constructible_v<detail::after_resolver<Backend, Sharding>, multi_worker_options, Given...>)
+  multi_worker_mirrored(const R&, const multi_worker_options&, const Given&...) {
+    static_assert(
+        detail::diagnosed<detail::refused_with<
+            reasons::multi_worker_mirrored_takes_a_resolver_then_options_and_zero_or_devices_and_options, R, Given...>>[0]);
+  }
+  template <class Why = detail::because<reasons::threads_and_leaves_are_options_of_compute_write_dot_compute_in_braces>>
+  multi_worker_mirrored(const any_resolver&, const compute_options&) {
+    static_assert(detail::diagnosed<wrong_argument<compute_options, Why>>[0]);
+  }
+  template <class Why = detail::because<reasons::they_are_options_of_communication_write_dot_communication_in_braces>>
+  multi_worker_mirrored(const any_resolver&, const communication_options&) {
+    static_assert(detail::diagnosed<wrong_argument<communication_options, Why>>[0]);
+  }
 
   using fit_callback = core::late_workers;
 
@@ -130,9 +139,9 @@ struct multi_worker_mirrored {
     if (Sharding::stage > 0 && options.elastic.least_workers > 0) throw_error(core::zero_is_not_elastic);
     const cluster members = detail::members_that_train(name, resolver);
     const engine_options_type compute = options_of(members);
-    control::worker_connections processes = detail::connect_workers(
-        members, options,
-        detail::describe_program<Program>(name, seed, compute, options.communication, optimizer, Sharding::stage));
+    auto processes = detail::connect_workers<Program>(
+        members, options, Sharding::stage > 0 ? detail::text_of({name, " with zero<", Sharding::stage, ">"}) : name, seed,
+        compute, optimizer);
     return {std::move(optimizer), seed, compute, std::move(processes), options.communication};
   }
 
@@ -142,11 +151,10 @@ struct multi_worker_mirrored {
       throw_error(
           "multi_worker_mirrored: options.compute are those of workers without a list of devices; with one, write their options "
           "after the list: {tf_config(), gpus(), {.leaves = 8}}");
-    if constexpr (detail::divided_devices<devices_type>) {
+    if constexpr (requires { devices->of_worker(members); })  // devices of a machine that its workers divide
       return devices.value_or(devices_type()).of_worker(members).with(how);
-    } else {
+    else
       return devices ? devices->with(how) : options.compute;
-    }
   }
 };
 
@@ -161,5 +169,3 @@ multi_worker_mirrored(R, D, typename core::engine_options<typename D::backend>::
     -> multi_worker_mirrored<typename D::backend>;
 
 }  // namespace strata
-
-#include <strata/distribute/multi_worker_mirrored.ipp>

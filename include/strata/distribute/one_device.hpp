@@ -23,6 +23,18 @@ struct one_device {
   constexpr one_device(options_type given = {}) : options(std::move(given)) {}
   constexpr one_device(const typename core::single_device<Backend>::type& device, options_type given)
       : options(device.with(std::move(given))) {}
+  template <class First, class... Given>
+    requires(!std::is_convertible_v<First, options_type>)
+  explicit one_device(const First&, const Given&...) {
+    static_assert(detail::diagnosed<detail::refused_with<
+                      reasons::one_device_takes_compute_options_or_a_device_such_as_gpu_0_and_its_options, First, Given...>>[0]);
+  }
+  template <class... Given>  // after options in braces
+    requires(sizeof...(Given) > 0)
+  one_device(const options_type&, const Given&...) {
+    static_assert(detail::diagnosed<detail::refused_with<
+                      reasons::one_device_takes_compute_options_or_a_device_such_as_gpu_0_and_its_options, Given...>>[0]);
+  }
 
   template <class Program>
   using executor = core::synchronous_executor<Program, Backend>;
@@ -37,5 +49,3 @@ one_device() -> one_device<>;
 one_device(compute_options) -> one_device<>;
 
 }  // namespace strata
-
-#include <strata/distribute/one_device.ipp>

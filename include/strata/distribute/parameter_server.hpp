@@ -52,8 +52,18 @@ template <class Backend = core::default_backend>
 struct parameter_server {
   using backend = Backend;
   static constexpr auto name = "parameter_server";
-  any_resolver resolver;
-  parameter_server_options options{};
+  any_resolver resolver = detail::no_resolver;
+  parameter_server_options options;
+
+  explicit parameter_server(any_resolver r = {}, parameter_server_options o = {})
+      : resolver(std::move(r)), options(std::move(o)) {}
+  template <class R, class First, class... Given>
+    requires(!std::is_same_v<First, parameter_server_options> || sizeof...(Given) > 0)
+  parameter_server(const R&, const First&, const Given&...) {
+    static_assert(
+        detail::diagnosed<detail::refused_with<
+            reasons::parameter_server_takes_a_resolver_such_as_tf_config_and_parameter_server_options, R, First, Given...>>[0]);
+  }
 
   template <class Program>
   using executor = core::parameter_executor<Program, core::parameter_client, Backend>;
@@ -171,5 +181,3 @@ template <class R>
 parameter_server(R, parameter_server_options) -> parameter_server<>;
 
 }  // namespace strata
-
-#include <strata/distribute/parameter_server.ipp>

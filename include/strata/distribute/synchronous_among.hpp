@@ -15,10 +15,21 @@ struct synchronous_among {
   static_assert(detail::diagnosed<typename detail::communicator_verdict<Communicator>::type>[0]);
   using backend = Backend;
   static constexpr auto name = "synchronous_among";
+  using options_type = typename core::engine_options<Backend>::type;
   Communicator processes;
-  typename core::engine_options<Backend>::type options{};
-  communication_options communication{};  // how gradients are sent. Its timeout is not used: the communicator has its own
-  [[no_unique_address]] Sharding sharding{};
+  options_type options;
+  communication_options communication;  // how gradients are sent. Its timeout is not used: the communicator has its own
+
+  explicit synchronous_among(Communicator c, options_type o = {}, communication_options sent = {}, Sharding = {})
+      : processes(std::move(c)), options(std::move(o)), communication(std::move(sent)) {}
+  template <class First, class... Given>
+    requires(!std::is_convertible_v<First, options_type>)
+  synchronous_among(const Communicator& c, const First&, const Given&...) : processes(c) {
+    static_assert(
+        detail::diagnosed<detail::refused_with<
+            reasons::synchronous_among_takes_a_communicator_compute_options_communication_options_and_zero_in_this_order,
+            Communicator, First, Given...>>[0]);
+  }
 
   template <class Program>
   using executor = core::synchronous_executor<Program, typename Sharding::template backend<Backend>, Communicator, Sharding>;
@@ -42,5 +53,3 @@ synchronous_among(C, compute_options, communication_options, zero<Stage>)
     -> synchronous_among<C, core::default_backend, zero<Stage>>;
 
 }  // namespace strata
-
-#include <strata/distribute/synchronous_among.ipp>

@@ -8,7 +8,6 @@
 #include <strata/base/text_table.hpp>
 #include <strata/network/summary.hpp>
 #include <strata/program/compiled.hpp>
-#include <strata/program/groups_of_strategy.hpp>
 #include <strata/program/kernel_list.hpp>
 #include <strata/program/micro_batch.hpp>
 #include <type_traits>
@@ -104,11 +103,14 @@ template <class Trainer>
 struct planned_program<Trainer> {
   using type = typename Trainer::executor_type::program_of_one;
 };
-/// The groups of its executor, or of its strategy if that is a mesh of pipelines.
-template <class Trainer>
-inline constexpr int groups_of =
-    groups_of_strategy<std::conditional_t<has_constant_groups<typename Trainer::executor_type>, typename Trainer::executor_type,
-                                          typename Trainer::strategy_type>>;
+/// The groups that divide batches. No second constrained specialization of a variable template: nvcc 13 refuses it.
+template <class Strategy>
+inline constexpr int groups_of_strategy = [] {
+  if constexpr (requires { Strategy::division::groups; })
+    return Strategy::division::groups;
+  else
+    return 1;
+}();
 }  // namespace detail
 
 /// The plan of a trainer for training, and that for inference where they differ.
@@ -117,7 +119,7 @@ template <class Trainer>
 void print_plan(const Trainer&, std::ostream& out = std::cout) {
   using program = typename detail::planned_program<Trainer>::type;
   using backend = typename Trainer::executor_type::backend;
-  print_plan<program, backend>(out, detail::groups_of<Trainer>);
+  print_plan<program, backend>(out, detail::groups_of_strategy<typename Trainer::strategy_type>);
   if constexpr (core::has_two_plans<program, backend>) print_plan<program, backend, core::purpose::inference>(out << '\n');
 }
 

@@ -24,4 +24,9 @@ class any_resolver {
   cluster operator()() const { return resolve_(); }
 };
 
+namespace detail {
+/// The resolver of a strategy whose other arguments are refused.
+inline constexpr cluster (*no_resolver)() = nullptr;
+}  // namespace detail
+
 }  // namespace strata

@@ -14,6 +14,7 @@
 #include <strata/exchange/solo_operations.hpp>
 #include <strata/exchange/zero/sharding_verdict.hpp>
 #include <strata/exchange/zero/zero.hpp>
+#include <strata/network/parameter_ranges.hpp>
 #include <strata/program/counted_optimizer.hpp>
 #include <strata/program/executor.hpp>
 #include <strata/program/host_side.hpp>
@@ -21,6 +22,7 @@
 #include <strata/program/leaf_policy.hpp>
 #include <strata/program/pass.hpp>
 #include <strata/program/refused_divisions.hpp>
+#include <strata/program/training_sizes.hpp>
 #include <strata/synchronous/whole_state.hpp>
 #include <utility>
 #include <vector>

@@ -56,7 +56,6 @@ class tensor_executor : Places, public executor_defaults {
   static constexpr bool has_stages_in_processes = !std::is_void_v<Split> && !Places::in_one_process;
   using of_stages = std::conditional_t<has_stages_in_processes, part_of_group, void>;
   using backend = typename detail::backend_of_rank<Base, Split, of_stages>::type;
-  static constexpr int groups = Groups;
   static constexpr executor_traits traits{.freezes = true, .collects_slots = true};
 
  private:

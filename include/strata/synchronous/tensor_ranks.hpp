@@ -81,7 +81,6 @@ struct tensor_ranks {
   struct printed {
     using program_of_one = program_of_rank<Program>;
     using backend = backend_of_rank<detail::alone>;
-    static constexpr int groups = Groups;
     static std::vector<listed_kernel> kernels() { return kernel_list<program_of_one, backend>(); }
   };
 };
