@@ -13,6 +13,7 @@
 #include <strata/program/executor.hpp>
 #include <strata/program/program_text.hpp>
 #include <strata/train/agreement.hpp>
+#include <strata/train/any_executor.hpp>
 #include <strata/train/batch_stream.hpp>
 #include <strata/train/fitted_model.hpp>
 #include <strata/train/hook_calls.hpp>
