@@ -179,7 +179,7 @@ struct match_at<Program, Backend, Why, 0> {  // the batch
   static constexpr int covered = 1;
 };
 
-/// The inputs whose gradients a program computes instead of those of its parameters, a bit for each: see gradient_program.
+/// The inputs whose gradients a program computes instead of those of its parameters, a bit for each: see input_gradient_program.
 template <class Program>
 inline constexpr unsigned wanted_inputs_of = 0;
 template <class Program>

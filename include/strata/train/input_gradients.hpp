@@ -14,7 +14,7 @@
 #include <strata/concepts/batch_source.hpp>
 #include <strata/network/equal_nodes.hpp>
 #include <strata/network/range_of_predictions.hpp>
-#include <strata/program/gradient_program.hpp>
+#include <strata/program/input_gradient_program.hpp>
 #include <strata/program/program_of_graph.hpp>
 #include <strata/train/checks.hpp>
 #include <strata/train/columns_verdict.hpp>
@@ -209,7 +209,7 @@ auto sentence_on_gradients() {
   } else if constexpr (!std::is_same_v<typename data_verdict<Program, Given, true>::type, no_complaint>) {
     return data_verdict<Program, Given, true>{};
   } else {
-    using program = gradient_program<Program, Inputs>;
+    using program = input_gradient_program<Program, Inputs>;
     return kernel_verdict<program, cpu, first_without_kernel<program, cpu>>{};
   }
 }
@@ -234,7 +234,7 @@ void compute_gradients(const weights_of_call<Network, T>& weights, const samples
                        T* const* to) {
   if (batch.count == 0) return;
   check_rows<Program>(batch, {0, batch.count}, sample_names());
-  const auto work = weights.engines.template borrow<gradient_work<gradient_program<Program, Inputs>>>(weights.threads);
+  const auto work = weights.engines.template borrow<gradient_work<input_gradient_program<Program, Inputs>>>(weights.threads);
   work->use(weights);
   work->compute(batch, factors, to);
 }

@@ -5,7 +5,7 @@
 #include <strata/concepts/batch_source.hpp>
 #include <strata/cpu/backend.hpp>
 #include <strata/cpu/engine/prepared_plan.hpp>
-#include <strata/program/gradient_program.hpp>
+#include <strata/program/input_gradient_program.hpp>
 
 namespace strata::core {
 
@@ -16,7 +16,7 @@ class input_gradient_engine {
   using leaf = leaf_sums<Program, cpu>;
   static constexpr const auto& plan = plan_of<Program, cpu>;
   static constexpr std::size_t sums_stride = (leaf::size + 7) / 8 * 8;
-  static_assert(plan.segment_count == 1, "a gradient_program has no operation of the whole batch");
+  static_assert(plan.segment_count == 1, "a input_gradient_program has no operation of the whole batch");
 
   thread_team team_;
   prepared_plan<Program, cpu, purpose::training> plan_;

@@ -1,4 +1,4 @@
-// gradient_program: a program that computes the gradients of its losses with respect to its inputs.
+// input_gradient_program: a program that computes the gradients of its losses with respect to its inputs.
 #pragma once
 #include <strata/network/tape.hpp>
 
@@ -44,7 +44,7 @@ namespace core {
 /// A program whose plan computes gradients of inputs, a bit of Inputs for each, and none of parameters. The gradient of a sample
 /// is that of its own loss, so it needs no reduction.
 template <class Program, unsigned Inputs>
-struct gradient_program : Program {
+struct input_gradient_program : Program {
   using items = detail::predicting<typename Program::items>;
   static constexpr unsigned wanted_inputs = Inputs;
 };
