@@ -60,9 +60,11 @@
 #include <strata/losses/hinge.hpp>
 #include <strata/losses/huber.hpp>
 #include <strata/losses/kl_divergence.hpp>
+#include <strata/losses/kl_of_normal.hpp>
 #include <strata/losses/log_cosh.hpp>
 #include <strata/losses/mean_absolute_error.hpp>
 #include <strata/losses/mean_absolute_percentage_error.hpp>
+#include <strata/losses/mean_of_values.hpp>
 #include <strata/losses/mean_squared_error.hpp>
 #include <strata/losses/mean_squared_logarithmic_error.hpp>
 #include <strata/losses/poisson.hpp>

@@ -398,6 +398,44 @@ void train() {
   model.fit(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes), epochs(2));
 }
 
+// case: graph_with_a_column_for_a_loss_without_truth
+// error: column_without_loss<.*box.*because<.*an_output_that_is_not_compared_has_no_column_for_training>
+// whole program
+void train() {
+#ifdef TWIN
+  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
+#else
+  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(kl_of_normal{})};
+#endif
+  model.fit(of<image>(pixels), of<tags>(words), of<kind>(kinds), of<box>(boxes), epochs(2));
+}
+
+// case: kl_of_normal_of_an_odd_row
+// error: shape_mismatch<.*kind.*kl_of_normal.*because<.*kl_of_normal_takes_a_row_of_means_and_as_many_standard_deviations>
+// whole program
+void train() {
+  trainer model{net{}, adam{}, compare<box>(kl_of_normal{}),
+#ifdef TWIN
+                compare<kind>(mean_of_values{})};
+#else
+                compare<kind>(kl_of_normal{})};
+#endif
+  model.fit(of<image>(pixels), of<tags>(words), epochs(2));
+}
+
+// case: graph_with_a_metric_of_a_loss_without_truth
+// error: metric_does_not_go_with_labels<.*mean_absolute_error
+// whole program
+void train() {
+#ifdef TWIN
+  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(kl_of_normal{})};
+#else
+  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}),
+                compare<box>(kl_of_normal{}, mean_absolute_error{})};
+#endif
+  model.fit(of<image>(pixels), of<tags>(words), of<kind>(kinds), epochs(2));
+}
+
 // case: graph_with_the_loss_weight_of_an_output_without_loss
 // error: no_output<.*box.*because<.*a_loss_weight_is_that_of_an_output_with_a_loss>
 // whole program

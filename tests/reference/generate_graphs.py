@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Records recorded/graphs.safetensors: two inputs, an encoder that both share, three outputs with weights of their losses, of which one is 0, and one without a loss, ten steps of Adam, five with weights of samples.
+Then a variational autoencoder, whose divergence Keras adds by add_loss, five steps of SGD.
 
     python3 -m venv venv && venv/bin/pip install keras==3.15.1 jax==0.10.2 safetensors==0.8.0 numpy==2.4.6
     venv/bin/python generate_graphs.py     # fails if Keras and the NumPy below disagree
@@ -143,6 +144,55 @@ for name, layer in parameters.items():
     kernel, bias = layer.get_weights()
     put(f"trained/{name}/kernel", kernel, p[f"{name}/kernel"])
     put(f"trained/{name}/bias", bias, p[f"{name}/bias"])
+
+# The autoencoder.
+KL_WEIGHT, RATE, VAE_STEPS = 0.1, 0.05, 5
+x, noise = short((VAE_STEPS, BATCH, 4), 2), short((VAE_STEPS, BATCH, 2), 1)
+tensors["vae/x"], tensors["vae/noise"] = x, noise
+
+
+class Divergence(layers.Layer):
+    def call(self, mean, deviation):
+        ops = keras.ops
+        self.add_loss(KL_WEIGHT * ops.mean(ops.sum((mean**2 + deviation**2 - 1) / 2 - ops.log(deviation), axis=1)))
+        return mean, deviation
+
+
+inputs = keras.Input((4,), name="x"), keras.Input((2,), name="noise")
+dense = [layers.Dense(5, activation="tanh"), layers.Dense(2), layers.Dense(2, activation="softplus"), layers.Dense(4)]
+seen = dense[0](inputs[0])
+mean, deviation = Divergence()(dense[1](seen), dense[2](seen))
+decoded = dense[3](layers.Add()([mean, layers.Multiply()([deviation, inputs[1]])]))
+vae = keras.Model(list(inputs), decoded)
+vae.compile(optimizer=keras.optimizers.SGD(RATE), loss="mean_squared_error")
+q = []
+for number, layer in enumerate(dense):
+    layer.set_weights([short(v.shape, 0.5) for v in layer.weights])
+    q += layer.get_weights()
+    for name, value in zip(("kernel", "bias"), layer.get_weights()):
+        tensors[f"vae/initial/dense{f'_{number}' if number else ''}/{name}"] = value
+losses, ours = [], {"loss": [], "divergence": []}
+for step in range(VAE_STEPS):
+    vae.reset_metrics()
+    losses.append(float(vae.train_on_batch([x[step], noise[step]], x[step], return_dict=True)["loss"]))
+    h = np.tanh(x[step] @ q[0] + q[1])
+    m, before = h @ q[2] + q[3], h @ q[4] + q[5]
+    s = np.log1p(np.exp(before))
+    z = m + s * noise[step]
+    error = z @ q[6] + q[7] - x[step]
+    ours["divergence"].append(((m**2 + s**2 - 1) / 2 - np.log(s)).sum(1).mean())
+    ours["loss"].append((error**2).mean() + KL_WEIGHT * ours["divergence"][-1])
+    d = 2 * error / error.size
+    d_z = d @ q[6].T
+    d_m = d_z + KL_WEIGHT * m / BATCH
+    d_before = (d_z * noise[step] + KL_WEIGHT * (s - 1 / s) / BATCH) / (1 + np.exp(-before))
+    d_h = (d_m @ q[2].T + d_before @ q[4].T) * (1 - h**2)
+    gradients = [x[step].T @ d_h, d_h.sum(0), h.T @ d_m, d_m.sum(0), h.T @ d_before, d_before.sum(0), z.T @ d, d.sum(0)]
+    q = [w - RATE * g for w, g in zip(q, gradients)]
+put("vae/reported/loss", ours["loss"], losses)
+tensors["vae/reported/divergence"] = np.array(ours["divergence"])
+for k, (w, other) in enumerate(zip(q, sum((layer.get_weights() for layer in dense), []))):
+    put(f"vae/trained/dense{f'_{k // 2}' if k > 1 else ''}/{('kernel', 'bias')[k % 2]}", w, other)
 
 path = Path(__file__).resolve().parent / "recorded" / "graphs.safetensors"
 save_file(tensors, path, {"recording": json.dumps({"keras": keras.__version__})})

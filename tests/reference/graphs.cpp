@@ -1,4 +1,5 @@
-// A graph of two inputs, a shared encoder and four outputs against the recording: ten steps of Adam, and what they report.
+// A graph of two inputs, a shared encoder and four outputs, and a variational autoencoder against the recording: steps, and what
+// they report.
 #include <strata/strata.hpp>
 
 #include "recorded.hpp"
@@ -23,13 +24,39 @@ struct spot : node<code_of_right, dense<2>> {};
 struct hint : node<both, dense<2>> {};
 using net = graph<kind, box, spot, hint>;
 
+struct x : input<4> {};
+struct noise : input<2> {};
+struct seen : node<x, dense<5, tanh_activation>> {};
+struct mean : node<seen, dense<2>> {};
+struct deviation : node<seen, dense<2, softplus>> {};
+struct latent : node<concat<mean, deviation>> {};
+struct decoded : node<add<mean, multiply<deviation, noise>>, dense<4>> {};
+using autoencoder = graph<decoded, latent>;
+
 /// Calls f(a name such as dense/kernel, offset and size in the arena) for each parameter.
+template <class Network>
 void for_each_parameter(auto&& f) {
-  using items = net::items;
-  static constexpr const auto& layout = layout_of<items>;
-  const std::vector<std::string> names = parameter_names_of<net>();
+  static constexpr const auto& layout = layout_of<typename Network::items>;
+  const std::vector<std::string> names = parameter_names_of<Network>();
   for (std::size_t i = 0; i < names.size(); ++i)
     f(names[i], std::size_t(layout.slots[i].offset), std::size_t(layout.slots[i].what.extents.size()));
+}
+template <class T>
+void set_initial(auto& model, recording& recorded, const std::string& folder) {
+  std::vector<T> weights(model.parameters().begin(), model.parameters().end());
+  for_each_parameter<typename std::remove_cvref_t<decltype(model)>::network>(
+      [&](const std::string& name, std::size_t offset, std::size_t) {
+        std::ranges::copy(recorded.tensor<T>(folder + "initial/" + name), weights.data() + offset);
+      });
+  model.set_parameters(weights);
+}
+template <class T>
+void compare_trained(auto& model, recording& recorded, const std::string& folder) {
+  for_each_parameter<typename std::remove_cvref_t<decltype(model)>::network>(
+      [&](const std::string& name, std::size_t offset, std::size_t size) {
+        compare<T>("trained/" + name, model.parameters().subspan(offset, size), recorded.tensor(folder + "trained/" + name),
+                   tolerance_of<T>);
+      });
 }
 
 template <class Precision>
@@ -44,11 +71,7 @@ void train_as_recorded(recording& recorded) {
                 compare<spot>(mean_squared_error{}, loss_weight(0)),
                 Precision{},
                 one_device{{.threads = 1, .leaves = 2, .micro_batch = 2}}};
-  std::vector<T> weights(model.parameters().begin(), model.parameters().end());
-  for_each_parameter([&](const std::string& name, std::size_t offset, std::size_t) {
-    std::ranges::copy(recorded.tensor<T>("initial/" + name), weights.data() + offset);
-  });
-  model.set_parameters(weights);
+  set_initial<T>(model, recorded, "");
 
   const std::vector<T> lefts = recorded.tensor<T>("left"), rights = recorded.tensor<T>("right"),
                        boxes = recorded.tensor<T>("box"), spots = recorded.tensor<T>("spot"),
@@ -83,9 +106,31 @@ void train_as_recorded(recording& recorded) {
     CHECK(past.contains(names[k]));
     compare<double>(names[k], reported[k], recorded.tensor(std::string("reported/") + names[k]), tolerance);
   }
-  for_each_parameter([&](const std::string& name, std::size_t offset, std::size_t size) {
-    compare<T>("trained/" + name, model.parameters().subspan(offset, size), recorded.tensor("trained/" + name), tolerance);
-  });
+  compare_trained<T>(model, recorded, "");
+}
+
+template <class Precision>
+void train_autoencoder(recording& recorded) {
+  using T = typename Precision::value_type;
+  INFO(sizeof(T) << " bytes");
+  trainer model{autoencoder{},
+                sgd{.learning_rate = 0.05},
+                compare<decoded>(mean_squared_error{}),
+                compare<latent>(kl_of_normal{}, loss_weight(0.1)),
+                Precision{},
+                one_device{{.threads = 1, .leaves = 2, .micro_batch = 2}}};
+  set_initial<T>(model, recorded, "vae/");
+  const std::vector<T> xs = recorded.tensor<T>("vae/x"), noises = recorded.tensor<T>("vae/noise");
+  std::vector<double> losses, divergences;
+  for (std::size_t step = 0; step < 5; ++step) {
+    const auto own = std::span(xs).subspan(step * xs.size() / 5, xs.size() / 5);
+    const auto sums = model.train_step(
+        of<x>(own), of<noise>(std::span(noises).subspan(step * noises.size() / 5, noises.size() / 5)), of<decoded>(own));
+    losses.push_back(sums[0].mean()), divergences.push_back(sums[2].mean());
+  }
+  compare<double>("loss", losses, recorded.tensor("vae/reported/loss"), tolerance_of<T>);
+  compare<double>("divergence", divergences, recorded.tensor("vae/reported/divergence"), tolerance_of<T>);
+  compare_trained<T>(model, recorded, "vae/");
 }
 
 }  // namespace
@@ -96,5 +141,7 @@ TEST_CASE(
   recording recorded("graphs");
   train_as_recorded<precision::f64>(recorded);
   train_as_recorded<precision::f32>(recorded);
+  train_autoencoder<precision::f64>(recorded);
+  train_autoencoder<precision::f32>(recorded);
   CHECK(recorded.forgotten() == "");
 }

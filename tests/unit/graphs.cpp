@@ -15,6 +15,7 @@
 #include <strata/program/print_plan.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/backup_and_restore.hpp>
+#include <strata/train/input_gradients.hpp>
 #include <strata/train/predictor.hpp>
 #include <strata/train/weights_file.hpp>
 #include <string>
@@ -111,9 +112,8 @@ auto reports_in_other_order(const auto&... extra) {
 }
 
 template <class Graph, class... Comparisons>
-using gradient_program =
-    detail::program_of_graph<Graph, keep_gradient, precision::f64,
-                             typename detail::in_order_of_nodes<typename Graph::nodes, Comparisons...>::type>;
+using checked_program = detail::program_of_graph<Graph, keep_gradient, precision::f64,
+                                                 typename detail::in_order_of_nodes<typename Graph::nodes, Comparisons...>::type>;
 }  // namespace
 
 TEST_CASE("a graph trains to the bits of the same network recorded by hand") {
@@ -360,6 +360,11 @@ TEST_CASE("outputs without a loss are predicted, and change neither the training
   CHECK(of_from_hint.values == from_hint_compared.values);
   CHECK(of_hint.values == hint_compared.values);
   CHECK(of_places.values == places_compared.values);
+  const auto gradients_of = [&](auto& model, auto&&... more) {
+    return model.template gradients<numbers>(of<numbers>(data.x), of<words>(data.y), of<from_hint>(data.kinds),
+                                             of<place>(data.places), more...);
+  };
+  CHECK(gradients_of(all).values == gradients_of(compared, of<hint>(zeros), of<aside>(std::span(zeros).first(50 * 2))).values);
   // Weights that reach no loss stay as they are.
   const auto names = parameter_names_of<with_hints>();
   long same = 0, changed = 0;
@@ -386,6 +391,68 @@ TEST_CASE("outputs without a loss are predicted, and change neither the training
   std::ostringstream plan;
   print_plan(one, plan);
   CHECK(contains(plan.str(), "predicted_only"));
+}
+
+namespace {
+/// A variational autoencoder whose noise is an input.
+struct noise : input<2> {};
+struct seen : node<numbers, dense<5, tanh_activation>> {};
+struct mean : node<seen, dense<2>> {};
+struct deviation : node<seen, dense<2, softplus>> {};
+struct latent : node<concat<mean, deviation>> {};
+struct drawn : node<add<mean, multiply<deviation, noise>>> {};
+struct decoded : node<drawn, dense<6>> {};
+using autoencoder = graph<decoded, latent>;
+
+/// The squared distance of two nodes.
+struct gap : node<subtract<code_of_left, code_of_right>> {};
+struct far : node<multiply<gap, gap>> {};
+}  // namespace
+
+TEST_CASE("losses without truth: values") {
+  const auto of_code = [](std::array<double, 4> code) { return kl_of_normal::value(std::span<const double>(code), no_truth()); };
+  CHECK(of_code({0, 0, 1, 1}) == 0);
+  CHECK(of_code({1, 0, 1, 1}) == 0.5);
+  CHECK(of_code({0, -2, 1, 3}) == doctest::Approx(2 + 4 - std::log(3.0)));
+  CHECK(std::isfinite(of_code({0, 0, 0, 1})));
+  static_assert(mean_of_values::value(std::span<const double>(std::array{1.0, 2.0, 6.0}), no_truth()) == 3);
+  static_assert(kl_of_normal::output_shape(shape{4}).value == shape{4});
+  static_assert(kl_of_normal::output_shape(shape{3}).refused && kl_of_normal::output_shape(shape{2, 2}).refused);
+}
+
+TEST_CASE_TEMPLATE("the gradients of losses without truth, of one node and between two", Backend, reference, cpu) {
+  const std::vector<double> x = random_numbers<double>(9 * 6, 1), drawn_noise = random_numbers<double>(9 * 2, 2);
+  samples<double> batch;
+  batch.inputs[0] = x.data(), batch.inputs[1] = drawn_noise.data(), batch.truths[0].targets = x.data(), batch.count = 9;
+  using vae = checked_program<autoencoder, comparison<decoded, mean_squared_error, type_list<>>,
+                              comparison<latent, kl_of_normal, type_list<>>>;
+  static_assert(std::is_same_v<vae::output_nodes, type_list<decoded, latent>>);
+  check_gradients_of<vae, Backend>(batch);
+
+  const std::vector<double> a = random_numbers<double>(9 * 4, 1), b = random_numbers<double>(9 * 4, 2);
+  samples<double> two;
+  two.inputs[0] = a.data(), two.inputs[1] = b.data(), two.count = 9;
+  check_gradients_of<checked_program<graph<far>, comparison<far, mean_of_values, type_list<>>>, Backend>(two);
+}
+
+TEST_CASE("a variational autoencoder trains with a loss that needs no column, and two nodes come closer") {
+  const data_of_two data(60);
+  const std::vector<float> noises = random_numbers<float>(60 * 2, 5);
+  const auto train = [&](const auto& strategy) {
+    trainer model{autoencoder{}, adam{.learning_rate = 0.01}, compare<latent>(kl_of_normal{}, loss_weight(0.01)),
+                  compare<decoded>(mean_squared_error{}), strategy};
+    const auto past = model.fit(of<numbers>(data.x), of<noise>(noises), of<decoded>(data.x), epochs(60), verbosity::off);
+    CHECK(past["decoded_loss"].back() < 0.8 * past["decoded_loss"].front());
+    CHECK(past["latent_loss"].back() > 0);
+    CHECK(past["loss"].back() == doctest::Approx(past["decoded_loss"].back() + 0.01 * past["latent_loss"].back()));
+    return weights_of(model);
+  };
+  CHECK(train(one_device{{.threads = 1}}) == train(one_device{{.threads = 3}}));
+
+  const std::vector<float> a = random_numbers<float>(60 * 4, 1), b = random_numbers<float>(60 * 4, 2);
+  trainer closer{graph<far>{}, adam{.learning_rate = 0.01}, compare<far>(mean_of_values{})};
+  const auto past = closer.fit(of<left>(a), of<right>(b), epochs(20), verbosity::off);
+  CHECK(past["loss"].back() < 0.5 * past["loss"].front());
 }
 
 TEST_CASE("the samples and the classes of each output have weights of their own") {
@@ -526,7 +593,7 @@ TEST_CASE_TEMPLATE("the gradient of shared weights is the sum over their uses", 
   for (int i = 0; i < 9; ++i) y[std::size_t(i)] = i % 3;
   samples<double> batch;
   batch.inputs[0] = a.data(), batch.inputs[1] = b.data(), batch.truths[0].labels = y.data(), batch.count = 9;
-  check_gradients_of<gradient_program<twins, comparison<same, sparse_categorical_crossentropy<>, type_list<>>>, Backend>(batch);
+  check_gradients_of<checked_program<twins, comparison<same, sparse_categorical_crossentropy<>, type_list<>>>, Backend>(batch);
 }
 
 TEST_CASE_TEMPLATE("shared layers may have shared layers", Backend, reference, cpu) {
@@ -536,7 +603,7 @@ TEST_CASE_TEMPLATE("shared layers may have shared layers", Backend, reference, c
   samples<double> batch;
   batch.inputs[0] = a.data(), batch.inputs[1] = b.data(), batch.truths[0].labels = y.data(), batch.count = 9;
   const auto check = [&]<class Node>(std::type_identity<Node>) {
-    check_gradients_of<gradient_program<graph<Node>, comparison<Node, sparse_categorical_crossentropy<>, type_list<>>>, Backend>(
+    check_gradients_of<checked_program<graph<Node>, comparison<Node, sparse_categorical_crossentropy<>, type_list<>>>, Backend>(
         batch);
   };
   check(std::type_identity<nested>());
@@ -550,8 +617,8 @@ TEST_CASE_TEMPLATE("a shared table is read by several inputs, also around a batc
   samples<double> batch;
   batch.inputs[0] = a.data(), batch.inputs[1] = b.data(), batch.count = 12;
   batch.truths[0].targets = three_of.data(), batch.truths[1].targets = back.data();
-  using program = gradient_program<graph<three, read_back>, comparison<three, mean_squared_error, type_list<>>,
-                                   comparison<read_back, mean_squared_error, type_list<>>>;
+  using program = checked_program<graph<three, read_back>, comparison<three, mean_squared_error, type_list<>>,
+                                  comparison<read_back, mean_squared_error, type_list<>>>;
   static_assert(layout_of_program<program>.slots[0].what.extents == shape{5, 3});
   check_gradients_of<program, Backend>(batch, 6, 1e-5);  // a batch_norm makes differences less precise
 

@@ -85,7 +85,8 @@ namespace {
 struct pixels : input<6> {};
 struct trunk : node<pixels, dense<5, tanh_activation>> {};
 struct place : node<trunk, dense<2>> {};
-struct hint : node<trunk, dense<4>> {};           // only predicted
+struct hint : node<trunk, dense<4>> {};  // only predicted
+struct code : node<trunk, dense<4, softplus>> {};
 struct kind : node<trunk, dense<3, softmax>> {};  // the last kernel computes forward and backward, unless it has a factor
 }  // namespace
 
@@ -98,10 +99,11 @@ TEST_CASE("weights of losses that change in each step, 0 among them: the same nu
   std::vector<int> kinds(count);
   for (std::size_t i = 0; i < count; ++i) kinds[i] = int(i % 3);
   const auto trained = [&](const auto& strategy) {
-    trainer model{graph<place, hint, kind>{},
+    trainer model{graph<place, hint, code, kind>{},
                   adam{.learning_rate = 0.01},
                   compare<place>(mean_squared_error{}, loss_weight(0)),
                   compare<kind>(sparse_categorical_crossentropy{}, accuracy{}),
+                  compare<code>(kl_of_normal{}, loss_weight(0.1)),
                   strategy,
                   seed(7)};
     const lambda_callback changes{.on_batch_begin = [&](training_state& s) {
@@ -111,7 +113,7 @@ TEST_CASE("weights of losses that change in each step, 0 among them: the same nu
     const auto past =
         model.fit(of<pixels>(x), of<place>(places), of<kind>(kinds), epochs(3), batch_size(8), verbosity::off, changes);
     std::vector<double> out;
-    for (const char* name : {"loss", "place_loss", "kind_loss"})
+    for (const char* name : {"loss", "place_loss", "kind_loss", "code_loss"})
       for (const double value : past[name]) out.push_back(value);
     out.insert(out.end(), model.parameters().begin(), model.parameters().end());
     const auto hints = std::get<1>(model.predict(of<pixels>(x)));
