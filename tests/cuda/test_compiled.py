@@ -20,7 +20,7 @@ def check_program(source, architectures, arguments, least_kernels, what):
     """Compiles a program, checks the output of nvcc and ptxas, and runs it."""
     with tempfile.TemporaryDirectory() as folder:
         program = f"{folder}/program"
-        command = [nvcc, "-std=c++20", "--expt-relaxed-constexpr", *[f"-gencode=arch=compute_{n},code=sm_{n}" for n in architectures],
+        command = [nvcc, "-std=c++20", "--expt-relaxed-constexpr", *[f"-gencode=arch=compute_{ptx},code=[{code}]" for ptx, code in architectures.items()],
                    "-Xptxas=-v", f"-I{ROOT}/include", ROOT / "tests/cuda" / source, "-o", program, *arguments]
         done = subprocess.run(command, capture_output=True, text=True)
         output = done.stdout + done.stderr
@@ -36,10 +36,11 @@ def check_program(source, architectures, arguments, least_kernels, what):
                 check(ran.returncode == 0, "the program trains on the device of this machine", ran.stdout + ran.stderr)
 
 
-check_program("trains.cu", (80, 90, 100), [], 30, "training programs for sm_80, sm_90 and sm_100")
-for tests, least_kernels in (("kernels", 250), ("losses", 200)):
+# The code of the headers is the same from compute_80 on, so sm_100 is compiled from the PTX of compute_90, which saves 40 s.
+check_program("trains.cu", {80: "sm_80", 90: "sm_90,sm_100"}, [], 30, "training programs for sm_80, sm_90 and sm_100")
+for tests, architecture, least_kernels in (("kernels", "sm_90", 250), ("losses", "sm_100", 200)):
     with tempfile.TemporaryDirectory() as folder:
-        command = [nvcc, "-std=c++20", "--expt-relaxed-constexpr", "-arch=sm_90", "-ptx", f"-I{ROOT}/include", f"-I{ROOT}/tests", "-diag-suppress=186",
+        command = [nvcc, "-std=c++20", "--expt-relaxed-constexpr", f"-arch={architecture}", "-ptx", f"-I{ROOT}/include", f"-I{ROOT}/tests", "-diag-suppress=186",
                    "-x", "cu", ROOT / f"tests/cuda/emulated/{tests}.cpp", "-o", f"{folder}/{tests}.ptx"]
         done = subprocess.run(command, capture_output=True, text=True)
         check(done.returncode == 0, f"nvcc compiles the tests of all {tests}", done.stdout + done.stderr)
@@ -52,7 +53,7 @@ done = subprocess.run([nvcc, "-std=c++20", "--expt-relaxed-constexpr", "-arch=sm
 check(done.returncode == 0, "nvcc compiles train_step on the CPU", done.stdout + done.stderr)
 headers = [pathlib.Path(nvcc).resolve().parents[1] / "include", pathlib.Path("/usr/local/include"), pathlib.Path("/usr/include")]
 if all(any((folder / header).is_file() for folder in headers) for header in ("cublasLt.h", "cudnn_graph.h")):
-    check_program("large.cu", (90,), ["-DSTRATA_CUBLASLT", "-DSTRATA_CUDNN", "-lcublasLt", "-lcudnn"], 10,
+    check_program("large.cu", {90: "sm_90"}, ["-DSTRATA_CUBLASLT", "-DSTRATA_CUDNN", "-lcublasLt", "-lcudnn"], 10,
                   "a training program with cuBLASLt and cuDNN")
     with tempfile.TemporaryDirectory() as folder:
         command = [nvcc, "-std=c++20", "--expt-relaxed-constexpr", "-DSTRATA_CUDNN", "-arch=sm_90", f"-I{ROOT}/include",
