@@ -146,6 +146,13 @@ def crossing():
     return keras.Model(start, layers.Dense(3, trainable=False)(layers.Flatten()(end)))
 
 
+def weighed():
+    """Two convolutions of equal shapes, one of a pixel: strata has two layers more behind and before that one."""
+    start = keras.Input((6, 6, 2))
+    one = layers.Conv2D(2, 1)(layers.GlobalAveragePooling2D(keepdims=True)(start))
+    return keras.Model(start, layers.Dense(3)(layers.Flatten()(layers.Multiply()([layers.Conv2D(2, 1)(start), one]))))
+
+
 def keras_mlp():
     return keras.Sequential([keras.Input((28, 28)), layers.Flatten(), layers.Dense(128, activation="relu"), layers.Dense(10, activation="softmax")])
 
@@ -449,7 +456,7 @@ def headers(folder):
     image.mkdir()
     data_for(image, (12, 12, 3))
     strata("image", "adam", image)
-    models = {"image": keras.models.load_model(image / "ours.keras"), "functional": functional(), "mlp": keras_mlp(), "crossing": crossing()}
+    models = {"image": keras.models.load_model(image / "ours.keras"), "functional": functional(), "mlp": keras_mlp(), "crossing": crossing(), "weighed": weighed()}
     source = ["#include <fstream>", "#include <vector>", "#include <strata/interop/keras/keras_files.hpp>", "#include <strata/train/predictor.hpp>"]
     calls, expected = [], {}
     for name, model in models.items():
@@ -463,7 +470,9 @@ def headers(folder):
         x.tofile(folder / f"{name}.x")
         expected[name] = outputs_of(model, x)
         source.append(f'#include "{name}.hpp"')
-        calls.append(f'predict<{name}::network>("{name}.keras", "{name}.x", "{name}.y");')
+        model.save_weights(folder / f"{name}.weights.h5")
+        for end in FORMATS:
+            calls.append(f'predict<{name}::network>("{name}{end}", "{name}.x", "{name}{end}.y");')
     start, other = keras.Input((6, 6, 2), name="start"), keras.Input((6,), name="other")
     both = layers.Concatenate(name="both")([layers.Flatten()(layers.Conv2D(2, 3)(start)), other])
     several = keras.Model([start, other], [layers.Dense(3)(both), layers.Dense(2)(layers.Concatenate()([both, other]))])
@@ -494,8 +503,9 @@ def headers(folder):
     ran = subprocess.run([folder / "all"], cwd=folder, capture_output=True, text=True)
     check(ran.returncode == 0, "and load the weights of the same files", ran.stderr)
     for name, outputs in expected.items():
-        got = np.fromfile(folder / f"{name}.y", np.float32) if ran.returncode == 0 else np.zeros(0)
-        check(got.size == outputs.size and near(got.reshape(outputs.shape), outputs, 1e-6), f"predictions of the header of {name}")
+        for end in FORMATS if name != "several" else [""]:
+            got = np.fromfile(folder / f"{name}{end}.y", np.float32) if ran.returncode == 0 else np.zeros(0)
+            check(got.size == outputs.size and near(got.reshape(outputs.shape), outputs, 1e-6), f"predictions of the header of {name}{end}")
 
     base = keras.Sequential([keras.Input((6, 6, 2)), layers.Conv2D(4, 3), layers.BatchNormalization(), layers.Flatten(), layers.Dense(3)])
     for layer in base.layers[:2]:

@@ -19,7 +19,11 @@ struct layer {
   int first = 0, last = 0;  // indices of its nodes
   std::vector<int> inputs;  // indices of layers in strata's order
   std::vector<int> slots;   // its parameters: the trained ones first
+  bool is_implied = false;  // keras_to_strata may have written it for an option of a layer before or behind it
 };
+
+/// Whether a layer of that class may be implied: by a join that enlarges a pixel, and by keepdims.
+inline bool may_be_implied(std::string_view class_name) { return class_name == "UpSampling2D" || class_name == "Reshape"; }
 
 /// Whether an operation is an activation of keras.activations.
 inline bool is_activation(std::string_view operation) {
@@ -46,6 +50,12 @@ inline std::vector<layer> layers_by_number(const model_view& model) {
     const core::tape_node& n = model.nodes[std::size_t(l.first)];
     if (is_activation(l.class_name)) l.class_name = "Activation";  // relu as a layer of its own
     for (int k = 0; k < n.arity; ++k) l.inputs.push_back(model.nodes[std::size_t(n.input[k])].layer_number);
+    if (n.arity == 1) {
+      const core::tape_node& from = model.nodes[std::size_t(n.input[0])];
+      const shape pixel{1, 1, from.out.last()};
+      l.is_implied = (l.class_name == "UpSampling2D" && from.out == pixel) ||
+                     (l.class_name == "Reshape" && std::string_view(from.operation->name).starts_with("global_"));
+    }
     for (const bool trainable : {true, false})
       for (std::size_t s = 0; s < model.slots.size(); ++s)
         if (const core::parameter_slot& slot = model.slots[s];
@@ -64,8 +74,8 @@ inline bool is_chain(std::span<const layer> layers) {
 
 /// The order of a Functional model: by their distance from an output, the farthest first, and at equal distance in the order of
 /// walks from the outputs to the inputs. It depends on the graph only, so a loaded model has it, too.
-/// (keras/src/ops/function.py, map_graph)
-inline std::vector<int> keras_order(std::span<const layer> layers, std::span<const int> outputs) {
+/// Without `implied`, implied layers do not count as steps. (keras/src/ops/function.py, map_graph)
+inline std::vector<int> keras_order(std::span<const layer> layers, std::span<const int> outputs, bool implied) {
   const std::size_t count = layers.size();
   std::vector<int> met(count, -1), finished, distance(count, 0);
   struct visit {
@@ -92,7 +102,8 @@ inline std::vector<int> keras_order(std::span<const layer> layers, std::span<con
     }
   for (auto at = finished.rbegin(); at != finished.rend(); ++at)
     for (const int input : layers[std::size_t(*at)].inputs)
-      distance[std::size_t(input)] = std::max(distance[std::size_t(input)], distance[std::size_t(*at)] + 1);
+      distance[std::size_t(input)] =
+          std::max(distance[std::size_t(input)], distance[std::size_t(*at)] + (implied || !layers[std::size_t(*at)].is_implied));
   std::ranges::sort(finished, [&](int a, int b) {
     const auto of = [&](int i) { return std::pair(-distance[std::size_t(i)], met[std::size_t(i)]); };
     return of(a) < of(b);
@@ -107,12 +118,38 @@ struct layer_list {
   std::vector<int> order;            // Keras' order, including the inputs
   bool chain = true;                 // a Sequential model
 
-  explicit layer_list(const model_view& model) : layers(layers_by_number(model)) {
+  /// The list for a new file.
+  explicit layer_list(const model_view& model) : layer_list(model, layers_by_number(model)) {}
+  /// The list for a file, which has so many layers of the classes of implied ones. A file of Keras does not have the layers that
+  /// keras_to_strata writes for options of others, and then Keras' order is that without them. Throws strata_error if the number
+  /// fits neither, and the orders of the weights differ.
+  layer_list(const model_view& model, std::ptrdiff_t in_file, const std::string& file) : layer_list(model) {
+    const auto implied = std::ranges::count_if(layers, &layer::is_implied);
+    const auto all = std::ranges::count_if(layers, [](const layer& l) { return may_be_implied(l.class_name); });
+    std::vector<int> of_keras = keras_order(layers, outputs, false);
+    if (in_file == all || with_weights(order) == with_weights(of_keras)) return;
+    if (in_file != all - implied)
+      throw_error({file, ": the order of its layers is not known, because it has ", in_file,
+                   " layers UpSampling2D and Reshape, and the network ", all, ", of which ", implied,
+                   " may be options of other layers"});
+    order = std::move(of_keras);
+    name_groups();
+  }
+
+  const layer& operator[](int number) const { return layers[std::size_t(number)]; }
+  const char* model_class() const { return chain ? "Sequential" : "Functional"; }
+  const char* model_name() const { return chain ? "sequential" : "functional"; }
+
+ private:
+  layer_list(const model_view& model, std::vector<layer> all) : layers(std::move(all)) {
     for (int i = 0; i < int(layers.size()); ++i)
       if (layers[std::size_t(i)].inputs.empty()) inputs.push_back(i);
     for (const int node : model.outputs) outputs.push_back(model.nodes[std::size_t(node)].layer_number);
-    order = keras_order(layers, outputs);
+    order = keras_order(layers, outputs, true);
     chain = outputs.size() == 1 && is_chain(layers);
+    name_groups();
+  }
+  void name_groups() {
     std::vector<std::string> taken;
     for (const int i : order) {
       layer& l = layers[std::size_t(i)];
@@ -120,9 +157,10 @@ struct layer_list {
       taken.push_back(l.group);
     }
   }
-  const layer& operator[](int number) const { return layers[std::size_t(number)]; }
-  const char* model_class() const { return chain ? "Sequential" : "Functional"; }
-  const char* model_name() const { return chain ? "sequential" : "functional"; }
+  std::vector<int> with_weights(std::vector<int> some) const {
+    std::erase_if(some, [&](int number) { return (*this)[number].slots.empty(); });
+    return some;
+  }
 };
 
 }  // namespace strata::keras

@@ -137,16 +137,20 @@ inline void read_optimizer(const hdf5_file& file, const model_view& model, const
   to.learning_rate = rate;
 }
 
-/// The places of the arrays of layers in a file. Keras 2.12 to 2.14 used another name for the group of all layers, and the first
-/// two of them numbered the layers of a class in steps of two: dense, dense_2, dense_4.
+/// The group of all layers. Keras 2.12 to 2.14 used another name for it.
+inline std::string root_of_layers(const hdf5_file& file) {
+  const std::string usual = "layers/", older = "_layer_checkpoint_dependencies/";
+  return file.has(usual) || !file.has(older) ? usual : older;
+}
+
+/// The places of the arrays of layers in a file. Keras 2.12 and 2.13 numbered the layers of a class in steps of two: dense,
+/// dense_2, dense_4.
 struct groups_of_layers {
-  std::string root = "layers/";
+  std::string root;
   int step = 1;
 
-  groups_of_layers(const hdf5_file& file, const layer_list& list) {
-    const std::string older = "_layer_checkpoint_dependencies/";
-    if (file.has(root) || !file.has(older)) return;
-    root = older;
+  groups_of_layers(const hdf5_file& file, const layer_list& list) : root(root_of_layers(file)) {
+    if (root == "layers/") return;
     const bool has_second = std::ranges::any_of(list.layers, [&](const layer& l) {
       return !l.slots.empty() && l.group == name(l, 1) && !file.names_in(root + l.group + "/vars").empty();
     });
