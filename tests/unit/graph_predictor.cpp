@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <span>
+#include <strata/callbacks/lambda_callback.hpp>
 #include <strata/data.hpp>
 #include <strata/strata.hpp>
 #include <strata/train/predictor.hpp>
@@ -128,4 +129,32 @@ TEST_CASE("many threads use a predictor of an inner node while it takes the weig
   }
   for (const int each : wrong) CHECK(each == 0);
   CHECK(before.predict(pixels).values == new_features);
+}
+
+TEST_CASE("callbacks predict, evaluate and extract features of a graph in the middle of fit, which stays as it is") {
+  const std::vector<int> kinds(count, 1);
+  const auto fit = [&](auto& model, auto&&... callbacks) {
+    model.fit(of<left>(of_left), of<right>(of_right), of<picture>(pixels), of<kind>(kinds), of<box>(boxes), epochs(2),
+              batch_size(10), verbosity::off, callbacks...);
+    return std::vector<float>(model.parameters().begin(), model.parameters().end());
+  };
+  auto plain = trained(), watched = trained();
+  std::vector<double> losses;
+  std::vector<float> first, last;
+  const auto after_batch = [&](training_state&) {
+    const auto [of_kind, of_box] = watched.predict(of<left>(of_left), of<right>(of_right), of<picture>(pixels));
+    last = of_kind.values;
+    if (first.empty()) first = last;
+  };
+  const auto after_epoch = [&](training_state&) {
+    losses.push_back(
+        watched.evaluate(of<left>(of_left), of<right>(of_right), of<picture>(pixels), of<kind>(kinds), of<box>(boxes))["loss"]);
+    CHECK(predictor{graph<seen>{}, watched}.predict(pixels).size() == count);
+  };
+  lambda_callback watches{.on_epoch_end = after_epoch, .on_batch_end = after_batch};
+  const auto expected = fit(plain);
+  CHECK(fit(watched, watches) == expected);
+  CHECK(first != last);
+  CHECK(losses.at(1) < losses.at(0));
+  CHECK(last == std::get<0>(watched.predict(of<left>(of_left), of<right>(of_right), of<picture>(pixels))).values);
 }

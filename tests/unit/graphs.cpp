@@ -644,7 +644,8 @@ TEST_CASE("shared weights train to the same bits with any number of threads, and
 
   trainer model{twins{}, adam{}, compare<same>(sparse_categorical_crossentropy{}, accuracy{})};
   const std::string table = summary(model);
-  CHECK(contains(table, "input_layer[0][0],"));
+  CHECK(contains(table, "left[0][0], right[0][0]"));
+  CHECK(contains(table, "code_of_left/dense (Dense)"));
   CHECK(!contains(table, "dense_3"));
   CHECK(parameter_names_of<twins>() == std::vector<std::string>{"dense/kernel", "dense/bias", "dense_1/kernel", "dense_1/bias",
                                                                 "dense_2/kernel", "dense_2/bias"});

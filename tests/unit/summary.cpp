@@ -207,3 +207,22 @@ TEST_CASE("layers and parameters have names of their own") {
                                                               "two_affines/kernel", "two_affines/bias", "two_affines/kernel_1",
                                                               "two_affines/bias_1"});
 }
+
+namespace {
+struct picture : input<6, 6, 1> {};
+struct tags : input<3> {};
+struct encoder : shared<dense<4>, relu> {};
+struct seen : node<picture, conv2d<2, 3, relu>, flatten> {};
+struct joined : node<concat<branch<seen, dense<3>, encoder>, branch<tags, encoder>>> {};
+struct kind : node<joined, dense<2>> {};
+}  // namespace
+
+TEST_CASE("layers of a graph have the names of their nodes") {
+  const std::string text = summary_of<graph<kind, seen>>({.line_length = 108});
+  for (const char* part : {"│ picture (InputLayer)   ", "│ tags (InputLayer)   ", "│ seen/conv2d (Conv2D)   ",
+                           "│ picture[0][0]   ", "│ seen/flatten[0][0]   ", "│ joined/dense_1 (Dense)   ",
+                           "│ joined/dense[0][0], ", "│ joined/concatenate[0][0]   ", "│ kind/dense_2 (Dense)   "}) {
+    INFO(part << " in\n" << text);
+    CHECK(text.find(part) != std::string::npos);
+  }
+}

@@ -6,7 +6,6 @@
 #include <span>
 #include <strata/network/graph.hpp>
 #include <strata/network/layout.hpp>
-#include <utility>
 
 namespace strata {
 
@@ -17,13 +16,6 @@ struct no_node;
 }  // namespace core
 
 namespace detail {
-
-/// The first node on the tape of each node of a graph.
-template <class... N>
-constexpr std::array<int, sizeof...(N)> begins_of_nodes(type_list<N...>) {
-  int next = 0;
-  return {std::exchange(next, next + length(typename structure_of_node<N>::types{}))...};
-}
 
 /// The number among the nodes of From of each node of a graph; -1: From lacks it.
 template <class From, class... N>

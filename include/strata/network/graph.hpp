@@ -490,6 +490,13 @@ inline constexpr bool shares_weights = [] {
   return false;
 }();
 
+/// The first node on the tape of each node of a graph.
+template <class... N>
+constexpr std::array<int, sizeof...(N)> begins_of_nodes(type_list<N...>) {
+  int next = 0;
+  return {std::exchange(next, next + length(typename structure_of_node<N>::types{}))...};
+}
+
 template <class N>
 inline constexpr bool is_graph = false;
 template <class... Outputs>

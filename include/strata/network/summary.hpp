@@ -1,12 +1,17 @@
 // summary_of: the table of layers, output shapes and parameters that Keras prints.
 #pragma once
+#include <array>
+#include <cstddef>
 #include <span>
 #include <strata/base/linkage.hpp>
+#include <strata/base/node_name.hpp>
 #include <strata/base/shape_text.hpp>
 #include <strata/base/text.hpp>
+#include <strata/network/graph.hpp>
 #include <strata/network/layer_names.hpp>
 #include <strata/network/layout.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace strata {
@@ -33,18 +38,35 @@ namespace detail {
 
 int line_length_of_terminal(int wanted);
 
-[[gnu::cold]] std::string summary_text(std::span<const tape_node> nodes, std::span<const parameter_slot> slots, long trainable,
-                                       long state, const summary_options& options);
+/// A node of a graph, and where it begins on the tape.
+struct named_node {
+  int begin;
+  std::string_view name;
+};
+template <class Network>
+inline constexpr std::array<named_node, 0> named_nodes_of{};
+template <class Network>
+  requires is_graph<Network>
+inline constexpr auto named_nodes_of<Network> = []<class... N>(type_list<N...> nodes) {
+  std::array<named_node, sizeof...(N)> all{named_node{0, node_name<N>}...};
+  for (std::size_t k = 0; k < all.size(); ++k) all[k].begin = begins_of_nodes(nodes)[k];
+  return all;
+}(typename Network::nodes{});
+
+[[gnu::cold]] std::string summary_text(std::span<const tape_node> nodes, std::span<const parameter_slot> slots,
+                                       std::span<const named_node> named, long trainable, long state,
+                                       const summary_options& options);
 
 }  // namespace detail
 
 /// The table that Keras' model.summary() prints, in UTF-8: one row per layer. A network with branches has a column with the
-/// inputs of each layer.  https://keras.io/api/models/model#summary-method
+/// inputs of each layer. An input of a graph has the name of its node; a layer has it before its own: seen/conv2d.
+/// https://keras.io/api/models/model#summary-method
 template <core::network Network>
 std::string summary_of(const summary_options& options = {}) {
   constexpr const auto& layout = core::layout_of<typename Network::items>;
-  return detail::summary_text(detail::nodes_of<Network>(), detail::slots_of<Network>(), layout.trainable_count,
-                              layout.state_count, options);
+  return detail::summary_text(detail::nodes_of<Network>(), detail::slots_of<Network>(), detail::named_nodes_of<Network>,
+                              layout.trainable_count, layout.state_count, options);
 }
 
 }  // namespace strata

@@ -65,9 +65,10 @@ class trained_model {
   /// collective call of all processes that train together.
   void reset_optimizer();
 
-  /// Freezes a layer, by its name in the summary, or trains it again, from the next step on: no update changes the weights of a
-  /// frozen layer, its regularizers add no penalty, and no gradient is computed below the first layer that trains. A collective
-  /// call. Files of weights and snapshots do not store this setting. See frozen<...> for what is never trained.
+  /// Freezes a layer, by its name in the summary, in a graph without that of its node, or trains it again, from the next step on:
+  /// no update changes the weights of a frozen layer, its regularizers add no penalty, and no gradient is computed below the
+  /// first layer that trains. A collective call. Files of weights and snapshots do not store this setting. See frozen<...> for
+  /// what is never trained.
   ///   model.set_trainable("conv2d", false);
   /// Throws strata_error for a name that the summary does not have, and for a batch_norm, which computes something else when it
   /// is frozen.  https://keras.io/guides/transfer_learning
