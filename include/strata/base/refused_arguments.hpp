@@ -2,7 +2,6 @@
 #pragma once
 #include <strata/base/meta.hpp>
 #include <strata/base/reason.hpp>
-#include <type_traits>
 
 namespace strata {
 
@@ -30,16 +29,6 @@ namespace detail {
 /// The diagnostic about arguments that a strategy refuses.
 template <const reason& Why, class... Given>
 using refused_with = wrong_argument<core::type_list<Given...>, because<Why>>;
-
-/// Whether they are a device, or a list of devices, and options for it or none. A second device is no option, although options
-/// can be made of it.
-template <class Devices, class Options, class... Given>
-inline constexpr bool are_devices_and_options = false;
-template <class Devices, class Options>
-inline constexpr bool are_devices_and_options<Devices, Options, Devices> = true;
-template <class Devices, class Options, class Given>
-inline constexpr bool are_devices_and_options<Devices, Options, Devices, Given> =
-    std::is_convertible_v<Given, Options> && !requires { typename Given::backend; };
 
 /// The base class of a strategy that emits a diagnostic itself: it accepts any arguments, and a trainer emits no second one.
 struct refused_strategy {

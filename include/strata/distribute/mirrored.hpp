@@ -33,6 +33,18 @@ struct device_list<default_backend> {
 };
 }  // namespace core
 
+namespace detail {
+/// Whether mirrored takes these, also of another backend: one more device is no option, although options can be made of it.
+template <class...>
+inline constexpr bool are_devices_and_options = false;
+template <lists_devices D>
+inline constexpr bool are_devices_and_options<D> = true;
+template <lists_devices D, class Options>
+inline constexpr bool are_devices_and_options<D, Options> =
+    std::is_convertible_v<Options, typename engine_options<typename D::backend>::type> &&
+    !std::is_same_v<Options, typename single_device<typename D::backend>::type>;
+}  // namespace detail
+
 /// `mirrored{cpus(4)}`: 4 threads share the leaves of each batch and add their gradients in the tree that one thread adds them
 /// in, so the results are those of one_device, bit for bit. A replica is a thread here: weights are not copied, they are read by
 /// all, and each thread updates a part of them. https://www.tensorflow.org/api_docs/python/tf/distribute/MirroredStrategy
@@ -48,7 +60,7 @@ struct mirrored {
 
   constexpr mirrored(devices_type d = {}, options_type o = {}) : devices(std::move(d)), options(std::move(o)) {}
   template <class... Given>
-    requires(sizeof...(Given) > 0 && !detail::are_devices_and_options<devices_type, options_type, Given...>)
+    requires(sizeof...(Given) > 0 && !detail::are_devices_and_options<Given...>)
   explicit mirrored(const Given&...) {
     static_assert(
         detail::diagnosed<detail::refused_with<
@@ -67,6 +79,9 @@ template <core::lists_devices D>
 mirrored(D) -> mirrored<typename D::backend>;
 template <core::lists_devices D>
 mirrored(D, typename core::engine_options<typename D::backend>::type) -> mirrored<typename D::backend>;
+template <core::lists_devices D, class Options>
+  requires detail::are_devices_and_options<D, Options>
+mirrored(D, Options) -> mirrored<typename D::backend>;
 
 /// Variables in one place, computation by several devices. On CPUs memory is one place: this is mirrored by another name.
 /// https://www.tensorflow.org/api_docs/python/tf/distribute/experimental/CentralStorageStrategy
