@@ -199,12 +199,12 @@ given_columns<std::remove_const_t<Columns>...> given_in(type_list<Columns...>);
 
 /// The diagnostic for an option with the weights of classes.
 template <class Program, class Option>
-struct classes_verdict {
+struct class_weight_verdict {
   using type = no_complaint;
 };
 template <class Program, class Node>
   requires(index_in<Node>(outputs_with_truth<Program>{}) < 0)
-struct classes_verdict<Program, classes_at<Node>> {
+struct class_weight_verdict<Program, classes_at<Node>> {
   using type = no_output<Node, because<reasons::classes_are_those_of_an_output_that_is_compared_with_classes_or_targets>>;
 };
 
@@ -214,7 +214,7 @@ using verdict_with_weights = first_complaint<
     typename argument_verdict<join_t<filter_t<is_sample_weights, std::remove_cvref_t<Options>...>,
                                      filter_t<is_class_weight, std::remove_cvref_t<Options>...>>,
                               reasons::weights_in_a_graph_are_those_of_an_output_such_as_of_kind_of_sample_weight>::type,
-    typename classes_verdict<Program, std::remove_cvref_t<Options>>::type..., typename Verdict::type>;
+    typename class_weight_verdict<Program, std::remove_cvref_t<Options>>::type..., typename Verdict::type>;
 template <template <class, class, class...> class Verdict, class Program, class Given, class... Options>
 auto verdict_with_options(type_list<Options...>)
     -> verdict_with_weights<Program, Verdict<Program, Given, Options...>, Options...>;
