@@ -173,10 +173,10 @@ TEST_CASE("gradients of a graph with respect to several inputs are those of its 
   check_differences(data.others, data.count, of_others.values, [&](const auto& x) { return both_losses(data.images, x); });
 
   // One input alone, into a span; another weight of a loss.
-  std::vector<double> room(data.images.size());
+  std::vector<double> result(data.images.size());
   model.gradients<image>(of<image>(data.images), of<words>(data.names), of<other_image>(data.others), of<kind>(data.kinds),
-                         of<box>(data.boxes), room);
-  CHECK(room == of_images.values);
+                         of<box>(data.boxes), result);
+  CHECK(result == of_images.values);
   std::vector<double> weights(data.count);
   for (std::size_t n = 0; n < data.count; ++n) weights[n] = double(n);
   const auto weighted =
@@ -189,7 +189,7 @@ TEST_CASE("gradients of a graph with respect to several inputs are those of its 
   CHECK(model
             .gradients<image>(of<image>(data.images), of<words>(data.names), of<other_image>(data.others), of<kind>(data.kinds),
                               of<box>(data.boxes))
-            .values != room);
+            .values != result);
 }
 
 TEST_CASE("a call may compare some of the outputs, or inner nodes, and needs their inputs only") {
@@ -272,33 +272,33 @@ TEST_CASE("many threads compute gradients of one predictor, without allocation f
   }
   for (const int each : wrong) CHECK(each == 0);
 
-  std::vector<float> room(x.size());
-  const auto call = [&] { shared_by_all.gradients(x, y, sparse_categorical_crossentropy{}, room); };
+  std::vector<float> result(x.size());
+  const auto call = [&] { shared_by_all.gradients(x, y, sparse_categorical_crossentropy{}, result); };
   call();
 #ifndef STRATA_TEST_NEW_IS_TAKEN
   const long before = allocations;
   call();
   CHECK(allocations == before);
 #endif
-  CHECK(room == expected);
+  CHECK(result == expected);
 
   model.train_step({x.data(), std::vector<std::int32_t>(20, 2).data(), 20});
   shared_by_all.set_parameters(model);
   call();
-  CHECK(room == model.gradients(x, y).values);
-  CHECK(room != expected);
+  CHECK(result == model.gradients(x, y).values);
+  CHECK(result != expected);
 }
 
 TEST_CASE("sizes that do not match and labels outside the classes are refused") {
   using row = sequential<input<4>, dense<3, softmax>>;
   trainer model{row{}, adam{}, sparse_categorical_crossentropy{}};
   const std::vector<float> x(8);
-  std::vector<float> room(7);
+  std::vector<float> result(7);
   CHECK(error_of([&] { model.gradients(x, std::vector<int>(3)); }) == "gradients: 2 samples of x, but 3 of y");
   CHECK(error_of([&] { model.gradients(std::vector<float>(7), std::vector<int>(2)); }) ==
         "gradients: x has 7 values: not a multiple of 4, and one sample has the shape (4,)");
-  CHECK(error_of([&] { model.gradients(x, std::vector<int>(2), room); }) ==
-        "gradients: room for 7 numbers of x, but 2 samples have 8");
+  CHECK(error_of([&] { model.gradients(x, std::vector<int>(2), result); }) ==
+        "gradients: the span for x has 7 elements, but 2 samples need 8");
   CHECK(
       contains(error_of([&] { model.gradients(x, std::vector<int>{0, 3}); }), "has the label 3, but the network has 3 classes"));
   const data_of_graph data;

@@ -25,7 +25,7 @@
 #include <strata/program/executor.hpp>
 #include <strata/program/program_of_graph.hpp>
 #include <strata/train/fit_options.hpp>
-#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -59,7 +59,7 @@ struct array_traits<A> {
 /// The rows of an array, which must outlive them; S: the shape of a row if the array is flat. Throws strata_error if the
 /// elements do not make whole rows.
 template <shape S, class A>
-auto rows_of_array(const char* call, const char* name, const A& a) {
+auto rows_of_array(const char* call, std::string_view name, const A& a) {
   if constexpr (data::detail::row_array<A>) {
     return a;
   } else if constexpr (array_traits<A>::flat) {
@@ -120,7 +120,7 @@ auto column_of_rows(const char* call, const column<Node, Array>& from) {
   constexpr shape extents = shape_of_end<Program, Node>;
   constexpr int output = index_in<Node>(typename Program::output_nodes{});
   const auto rows = [&]<shape S>(std::integral_constant<shape, S>) {
-    return of<Node>(rows_of_array<S>(call, std::string(node_name<Node>).c_str(), from.values));
+    return of<Node>(rows_of_array<S>(call, node_name<Node>, from.values));
   };
   if constexpr (output < 0) {
     return rows(std::integral_constant<shape, extents>{});

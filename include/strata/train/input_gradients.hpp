@@ -22,7 +22,6 @@
 #include <strata/train/output_weights.hpp>
 #include <strata/train/predicted_graph.hpp>
 #include <strata/train/predictions.hpp>
-#include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -72,7 +71,7 @@ struct weights_of_call {
   int threads;  // 0: all cores
 };
 
-/// What a call borrows.
+/// The engine of a call, its copy of the weights and the weights of its losses.
 template <class Program>
 class gradient_work {
   using T = typename Program::value_type;
@@ -120,7 +119,7 @@ class truth_of_call {
 
  public:
   template <class A>
-  truth_of_call(const char*, const char*, const A& a) {
+  truth_of_call(const char*, std::string_view, const A& a) {
     const auto elements = [&]() -> decltype(auto) {
       if constexpr (data::detail::row_array<A>)
         return a.values();
@@ -148,7 +147,7 @@ class truth_of_call<Loss, T, S> {
 
  public:
   template <class A>
-  truth_of_call(const char* call, const char* name, const A& a) : targets_(rows_of_array<S>(call, name, a)) {}
+  truth_of_call(const char* call, std::string_view name, const A& a) : targets_(rows_of_array<S>(call, name, a)) {}
 
   std::size_t size() const { return targets_.values().size() / std::size_t(S.size()); }
   void give(truth_rows<T>& to) const { to.targets = targets_.values().data(); }
@@ -161,7 +160,7 @@ class column_of_call {
   truth_of_call<typename at_t<Output, typename Program::outputs>::loss, T, shape_of_end<Program, Node>> truth_;
 
  public:
-  explicit column_of_call(const auto& given) : truth_("gradients", std::string(node_name<Node>).c_str(), given.values) {}
+  explicit column_of_call(const auto& given) : truth_("gradients", node_name<Node>, given.values) {}
   void add_to(samples<T>& all, std::string_view& first) const {
     set_count(all, first, "gradients", node_name<Node>, truth_.size());
     truth_.give(all.truths[Output]);
@@ -214,16 +213,16 @@ auto sentence_on_gradients() {
   }
 }
 
-/// Where the gradients of `count` samples go. Throws strata_error if a span has another size.
+/// The memory for the gradients of `count` samples. Throws strata_error if a span has another size.
 template <class T>
-T* room_of(std::span<T> to, std::string_view name, int count, long size) {
+T* checked_result(std::span<T> to, std::string_view name, int count, long size) {
   if (to.size() != std::size_t(count) * std::size_t(size))
-    throw_error({"gradients: room for ", to.size(), " numbers of ", name, ", but ", count, " samples have ",
+    throw_error({"gradients: the span for ", name, " has ", to.size(), " elements, but ", count, " samples need ",
                  std::size_t(count) * std::size_t(size)});
   return to.data();
 }
 template <class T, shape S>
-T* room_in(predictions<T, S>& out, int count) {
+T* resized_result(predictions<T, S>& out, int count) {
   out.values.resize(std::size_t(count) * std::size_t(S.size()));
   return out.values.data();
 }
@@ -240,11 +239,11 @@ void compute_gradients(const weights_of_call<Network, T>& weights, const samples
 }
 
 template <class Argument, class T>
-concept room_for = std::convertible_to<Argument, std::span<T>>;
+concept result_span = std::convertible_to<Argument, std::span<T>>;
 template <class T>
 struct is_loss_of_call : std::bool_constant<loss_function<T> || meant_as_a_loss<T>> {};
 
-/// gradients(x, y, loss, room) of a network of one input and one output. OwnLoss: that of a trainer, or void.
+/// gradients(x, y, loss, span) of a network of one input and one output. OwnLoss: that of a trainer, or void.
 template <class Network, class Precision, class OwnLoss>
 struct gradients_of_network {
   using T = typename Precision::value_type;
@@ -252,7 +251,7 @@ struct gradients_of_network {
   template <class Loss>
   using program_with = program<Network, Loss, no_updates, type_list<>, Precision>;
   template <class Argument>
-  struct is_room : std::bool_constant<room_for<Argument, T>> {};
+  struct is_result_span : std::bool_constant<result_span<Argument, T>> {};
   template <class... More>
   using losses_among = filter_t<is_loss_of_call, std::remove_cvref_t<More>...>;
   template <class... More>
@@ -280,8 +279,8 @@ struct gradients_of_network {
     return wrong{};
   }
   template <class X, class Y, class... More>
-    requires(length(losses_among<More...>{}) < 2 && length(filter_t<is_room, More...>{}) < 2 &&
-             length(losses_among<More...>{}) + length(filter_t<is_room, More...>{}) == sizeof...(More))
+    requires(length(losses_among<More...>{}) < 2 && length(filter_t<is_result_span, More...>{}) < 2 &&
+             length(losses_among<More...>{}) + length(filter_t<is_result_span, More...>{}) == sizeof...(More))
   static auto sentence(type_list<X, Y, More...>) {
     return sentence_with<loss_of<More...>, std::remove_cvref_t<X>, std::remove_cvref_t<Y>>();
   }
@@ -299,11 +298,11 @@ struct gradients_of_network {
     result out;
     T* to = nullptr;
     [[maybe_unused]] const auto store = [&](auto& one) {
-      if constexpr (room_for<decltype(one), T>) to = room_of(std::span<T>(one), "x", batch.count, in.size());
+      if constexpr (result_span<decltype(one), T>) to = checked_result(std::span<T>(one), "x", batch.count, in.size());
     };
     (store(more), ...);
-    constexpr bool returns = !(room_for<More&, T> || ...);
-    if constexpr (returns) to = room_in(out, batch.count);
+    constexpr bool returns = !(result_span<More&, T> || ...);
+    if constexpr (returns) to = resized_result(out, batch.count);
     constexpr bool is_own = std::is_same_v<losses_among<More...>, type_list<>>;
     compute_gradients<program_with<loss>, 1>(weights, batch, is_own ? weights.factors : std::span<const double>(), &to);
     if constexpr (returns) return out;
@@ -347,7 +346,7 @@ struct gradients_by_input<T, Wanted> {
   using type = predictions<T, extents_of_input(static_cast<const Wanted*>(nullptr))>;
 };
 
-/// gradients<inputs...>(columns, comparisons, rooms) of a graph. Own: the comparisons of a trainer in the order of the tape, or
+/// gradients<inputs...>(columns, comparisons, spans) of a graph. Own: the comparisons of a trainer in the order of the tape, or
 /// an empty list.
 template <class Network, class Precision, class Own, class... Wanted>
 struct gradients_of_graph {
@@ -360,12 +359,12 @@ struct gradients_of_graph {
   template <class Compared>
   using program_of = program_of_graph<typename Compared::network, no_updates, Precision, typename Compared::comparisons>;
   template <class Argument>
-  struct is_room : std::bool_constant<room_for<Argument, T>> {};
+  struct is_result_span : std::bool_constant<result_span<Argument, T>> {};
   template <class Argument>
   struct is_of_columns : std::bool_constant<is_column<std::remove_cvref_t<Argument>>> {};
   template <class Argument>
   struct is_other : std::bool_constant<!is_column<std::remove_cvref_t<Argument>> &&
-                                       !is_comparison<std::remove_cvref_t<Argument>> && !room_for<Argument, T>> {};
+                                       !is_comparison<std::remove_cvref_t<Argument>> && !result_span<Argument, T>> {};
 
   template <class... Node>
   static constexpr bool may_be_compared(type_list<Node...>) {
@@ -403,7 +402,7 @@ struct gradients_of_graph {
     using given = given_in<Argument...>;
     using others = filter_t<is_other, Argument...>;
     using on_losses = decltype(sentence_on_losses(decltype(losses_of_comparisons(given{})){}));
-    constexpr int rooms = length(filter_t<is_room, Argument...>{});
+    constexpr int spans = length(filter_t<is_result_span, Argument...>{});
     if constexpr (sizeof...(Wanted) == 0)
       return std::type_identity<
           no_input<nothing, because<reasons::gradients_name_inputs_of_the_graph_such_as_gradients_of_image>>>{};
@@ -411,7 +410,7 @@ struct gradients_of_graph {
       return std::type_identity<wrong_argument<type_list<Wanted...>, because<reasons::gradients_name_each_input_once>>>{};
     else if constexpr (!std::is_same_v<others, type_list<>>)
       return argument_verdict<others, reasons::gradients_of_a_graph_take_columns_comparisons_and_spans>{};
-    else if constexpr (rooms != 0 && rooms != sizeof...(Wanted))
+    else if constexpr (spans != 0 && spans != sizeof...(Wanted))
       return std::type_identity<
           wrong_argument<type_list<Wanted...>, because<reasons::gradients_have_a_span_for_each_input_or_none>>>{};
     else if constexpr (std::is_same_v<given, type_list<>> && std::is_same_v<Own, type_list<>>)
@@ -449,7 +448,7 @@ struct gradients_of_graph {
                      columns);
         },
         arguments...);
-    if constexpr (!(room_for<Argument&, T> || ...)) return out;
+    if constexpr (!(result_span<Argument&, T> || ...)) return out;
   }
 
  private:
@@ -465,13 +464,13 @@ struct gradients_of_graph {
     T* to[max_ends] = {};
     std::size_t next = 0;
     [[maybe_unused]] const auto store = [&](auto& one) {
-      if constexpr (room_for<decltype(one), T>) {
+      if constexpr (result_span<decltype(one), T>) {
         const int k = input[next++];
-        to[k] = room_of(std::span<T>(one), names_of_ends<Program>.inputs[k], batch.count, ends.inputs[k]);
+        to[k] = checked_result(std::span<T>(one), names_of_ends<Program>.inputs[k], batch.count, ends.inputs[k]);
       }
     };
     std::apply([&](auto&... each) { (store(each), ...); }, others);
-    const auto keep = [&](auto& one) { to[input[next++]] = room_in(one, batch.count); };
+    const auto keep = [&](auto& one) { to[input[next++]] = resized_result(one, batch.count); };
     if (next == 0) {
       if constexpr (sizeof...(Wanted) == 1)
         keep(out);

@@ -199,8 +199,9 @@ class predictor : public detail::shapes_of_predictor<Network> {
   /// Gradients with respect to inputs, as trainer::gradients computes them, for a loss that is given:
   ///   model.gradients(x, y, sparse_categorical_crossentropy{})  model.gradients(x, of_the_outputs, given_gradient{}, result)
   ///   model.gradients<image>(of<image>(x), of<kind>(y), compare<kind>(sparse_categorical_crossentropy{}))
-  /// Many threads may call it at the same time. It allocates nothing if a span receives the result, and as many threads have
-  /// computed as many samples. Needs <strata/train/input_gradients.hpp>.
+  /// Many threads may call it at the same time. It allocates nothing if a span receives the result, x and the truth have the
+  /// numbers that the network reads, and as many threads have computed as many samples. It is computed by the threads of the
+  /// predictor. Needs <strata/train/input_gradients.hpp>.
   template <class... Inputs, class... Arguments>
   auto gradients(Arguments&&... arguments) const {
     using call = detail::please_include_strata_train_input_gradients<Network, Precision>;

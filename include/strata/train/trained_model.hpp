@@ -65,13 +65,13 @@ class trained_model {
   /// collective call of all processes that train together.
   void reset_optimizer();
 
-  /// Freezes a layer, by its name in the summary, in a graph without that of its node, or trains it again, from the next step on:
-  /// no update changes the weights of a frozen layer, its regularizers add no penalty, and no gradient is computed below the
-  /// first layer that trains. A collective call. Files of weights and snapshots do not store this setting. See frozen<...> for
-  /// what is never trained.
+  /// Freezes a layer, or trains it again, from the next step on. Its name is that in the summary; in a graph, the part behind the
+  /// slash. No update changes the weights of a frozen layer, its regularizers add no penalty, and no gradient is computed below
+  /// the first layer that trains. A collective call. Files of weights and snapshots do not store this setting. See frozen<...>
+  /// for what is never trained.
   ///   model.set_trainable("conv2d", false);
-  /// Throws strata_error for a name that the summary does not have, and for a batch_norm, which computes something else when it
-  /// is frozen.  https://keras.io/guides/transfer_learning
+  /// Throws strata_error for a name that no layer has, and for a batch_norm, which computes something else when it is frozen.
+  /// https://keras.io/guides/transfer_learning
   void set_trainable(const std::string& layer, bool trains);
   /// Whether an update changes any weight of that layer.
   bool is_trainable(const std::string& layer) const { return training_.layers.is_trainable(layer); }
@@ -83,8 +83,8 @@ class trained_model {
   ///   model.gradients<image>(of<image>(x), of<tags>(words), of<kind>(y), of<box>(z))
   ///   model.gradients<image, tags>(of<image>(x), of<tags>(words), of<kind>(v), compare<kind>(given_gradient{}))
   /// A graph names its inputs; several have a tuple. Its losses are those of the trainer, or of the nodes that are compared. This
-  /// is computed on the processor. Needs <strata/train/input_gradients.hpp>. Throws strata_error for labels outside the classes,
-  /// and for sizes that do not match.
+  /// is computed by all cores of the processor, whatever device and however many threads train. Needs
+  /// <strata/train/input_gradients.hpp>. Throws strata_error for labels outside the classes, and for sizes that do not match.
   template <class... Inputs, class... Arguments>
   auto gradients(Arguments&&... arguments) {
     using call = detail::please_include_strata_train_input_gradients<network, typename Program::precision>;
