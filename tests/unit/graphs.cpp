@@ -524,7 +524,7 @@ TEST_CASE("the samples and the classes of each output have weights of their own"
         "fit: the batches have weights for kind, so they cannot have those of classes, too");
   CHECK(error_of([&] {
           plain.fit(set | data::sample_weight([](const auto&) { return 1.0; }) | data::batch<10>, verbosity::off);
-        }) == "the samples have weights already, so they cannot have those of an output, too");
+        }) == "the samples have weights already for kind, so of<...>(sample_weight(...)) cannot set them, too");
 }
 
 TEST_CASE("columns of different lengths and values that do not make whole samples are refused") {

@@ -8,6 +8,7 @@
 #include <strata/data/core/column.hpp>
 #include <strata/program/program_of_graph.hpp>
 #include <strata/train/batch_stream.hpp>
+#include <strata/train/checks.hpp>
 #include <strata/train/output_weights.hpp>
 #include <type_traits>
 
@@ -52,7 +53,9 @@ class columns_stream final : public stream_over<typename Program::value_type, So
       if (const int column = order_of_source::truths[k]; column >= 0) batch.truths[k] = columns.truths[column];
     for (std::size_t k = 0; k < order_of_source::weights.size(); ++k)
       if (const int column = order_of_source::weights[k]; column >= 0) {
-        if (batch.truths[k].weights) throw_error("the samples have weights already, so they cannot have those of an output, too");
+        if (batch.truths[k].weights)
+          throw_error({"the samples have weights already", for_end(names_of_ends<Program>.outputs[k]),
+                       ", so of<...>(sample_weight(...)) cannot set them, too"});
         batch.truths[k].weights = columns.inputs[column];
       }
     return true;

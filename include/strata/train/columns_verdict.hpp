@@ -37,11 +37,11 @@ namespace reasons {
 inline constexpr reason a_graph_takes_columns_such_as_of_image_of_an_array_or_batches_of_a_data_set_with_columns{
     "a graph takes columns, of<image>(pixels), or batches of a data set with columns"};
 inline constexpr reason each_input_has_a_column_and_for_training_each_output{
-    "each input of the graph has a column, and for training and evaluation each output: of<tags>(words)"};
+    "each input of the graph has a column and, except in predict, each output that is compared with a truth: of<tags>(words)"};
 inline constexpr reason a_column_has_the_name_of_an_input_or_an_output_of_the_graph;
 inline constexpr reason an_input_or_an_output_has_one_column;
 inline constexpr reason an_output_that_is_not_compared_has_no_column_for_training{
-    "an output that is not compared, or whose loss needs no truth, has no column in fit and evaluate: compare<box>(a loss) "
+    "an output that is not compared, or whose loss needs no truth, has no column, except in predict: compare<box>(a loss) "
     "compares it"};
 inline constexpr reason the_input_has_the_shape_of_one_sample{"input<...> has the extents of one sample"};
 inline constexpr reason weights_in_a_graph_are_those_of_an_output_such_as_of_kind_of_sample_weight{

@@ -25,7 +25,7 @@ class named_buffer<T, type_list<column_of<Node, S, Kind>...>> {
   static constexpr bool distinct = strata::detail::are_distinct<Node...>;
   static_assert(distinct, "a data set has a node twice");
   static_assert(((Kind == label_kind::none) + ... + 0) <= max_ends && ((Kind != label_kind::none) + ... + 0) <= max_ends,
-                "a data set has at most eight columns of inputs and eight of outputs");
+                "a data set has at most eight columns of inputs and of weights, and eight of outputs");
 
  public:
   /// Allocates memory for so many samples, on the first call only.
@@ -90,7 +90,8 @@ class named_buffer<T, type_list<column_of<Node, S, Kind>...>> {
     return weights_.data();
   }
 
-  /// The batch in this memory. The weights, if there are any, are those of the samples at every output.
+  /// The batch in this memory. The weights, if there are any, are those of the samples at every output that has a
+  /// column.
   samples<T> batch(const T* weights, int count) {
     samples<T> all;
     all.count = count;
