@@ -1,5 +1,6 @@
-// Adversarial examples: images that are changed so little that one can read them, but not the network. Each pixel moves by the
-// same amount in the direction of the sign of the gradient of the loss (the fast gradient sign method, Goodfellow et al. 2015).
+// Adversarial examples: images that are changed so little that people still read them, but the network does not. Each pixel
+// moves by the same amount in the direction of the sign of the gradient of the loss (the fast gradient sign method, Goodfellow
+// et al. 2015).
 // takes: 3 s on two cores
 #include <algorithm>
 #include <iostream>

@@ -1,4 +1,5 @@
-// Strategies with wrong arguments: a constructor refuses these with one diagnostic; otherwise a compiler would list all of them.
+// Strategies with wrong arguments: a constructor refuses these with one diagnostic; otherwise a compiler would list all
+// constructors.
 #pragma once
 #include <strata/base/meta.hpp>
 #include <strata/base/reason.hpp>

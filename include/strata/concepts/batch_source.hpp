@@ -18,8 +18,9 @@ enum class label_kind { none, sparse, dense };
 
 namespace core {
 /// The truth of the samples of a batch at one output. A loss reads one of the first two. A weight multiplies the loss of a
-/// sample, and so its gradient; metrics and the number of samples do not depend on it. Null: all weights are 1. Those of the
-/// gradient may be others, because a loss has a factor in the sum of all losses, but is reported without it; null: the same.
+/// sample, and so its gradient; metrics and the number of samples do not depend on it. Null: all weights are 1.
+/// gradient_weights replace them in the gradient: a graph reports each loss without its loss_weight, which multiplies the
+/// gradient. Null: the gradient has the weights of the loss.
 template <class T>
 struct truth_rows {
   const std::int32_t* labels = nullptr;  // (count)

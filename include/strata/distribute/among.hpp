@@ -41,7 +41,7 @@ struct among {
   }
 };
 
-/// Of what is no communicator.
+/// A strategy whose C is not a communicator: it emits the diagnostic.
 template <class Division, class C>
   requires(!communicator<C>)
 struct among<Division, C> : detail::refused_strategy {

@@ -80,8 +80,8 @@ inline std::string in_binary_units(long bytes) {
 /// `process_memory_of<program_type, multi_worker_tensor_parallel<2, halves>>({.batch = 64})`,
 /// `process_memory_of<program_type, multi_worker_pipeline<balanced<4>>>({.batch = 64}, 0)`. There are as many processes as places
 /// and ranks of all groups, each of which computes with one thread. process_memory::messages has the activations, their gradients
-/// and the parts of layers that are on the way. Throws strata_error for sizes that are none, and without the place of a network
-/// that has several.
+/// and the parts of layers that are on the way. Throws strata_error for a size below its minimum, and for a place that the
+/// network does not have; a network with one place needs none.
 template <class Program, class Of = zero<0>, class Backend = core::default_backend>
 constexpr process_memory process_memory_of(const training_sizes& how, int place = -1) {
   using process = detail::process_of<Program, Of, Backend>;

@@ -1,4 +1,4 @@
-// What an output of a graph ends in that is compared with nothing.
+// The loss of an output of a graph that is compared with nothing.
 #pragma once
 #include <span>
 #include <strata/concepts/loss.hpp>

@@ -5,7 +5,7 @@
 namespace strata {
 
 namespace core {
-/// What is left of an operation that only training has.
+/// The identity, in place of an operation that only trains, such as dropout.
 struct no_operation {
   static constexpr auto name = "no_operation";
   static constexpr operation_traits traits{.is_view = true, .elementwise = true, .makes = value_range::those_of_its_input};
@@ -14,7 +14,7 @@ struct no_operation {
 }  // namespace core
 
 namespace detail {
-/// An operation with gradients that computes what predictions are computed by.
+/// The operation that predictions use in place of `Operation`, with gradients.
 template <class Operation>
 struct predicting_operation : frozen_operation<Operation> {};
 template <class Operation>
@@ -23,8 +23,8 @@ struct predicting_operation<Operation> {
   using type = no_operation;
 };
 
-/// The items of a program whose operations compute what predictions are computed by: batch_norm uses its moving statistics, and
-/// there is no dropout. The parameters are those of the items, at the same places of the arena.
+/// The items of a program with the operations that predictions use: batch_norm uses its moving statistics, and there is no
+/// dropout. The parameters are those of the items, at the same places of the arena.
 template <class Items>
 struct predicting {};
 template <class Items>

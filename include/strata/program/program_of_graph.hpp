@@ -69,7 +69,7 @@ struct in_order_of_nodes<type_list<N...>, Comparisons...> {
   using type = join_t<decltype(comparison_of<N>(static_cast<const members<Comparisons...>*>(nullptr)))...>;
 };
 
-/// The outputs among which are no nodes of the comparisons: they are only predicted.
+/// A comparison with predicted_only for each output that no comparison names.
 template <class... Node, class... Output>
 auto not_compared(type_list<Node...>, type_list<Output...>) -> join_t<
     std::conditional_t<is_member<Output, Node...>, type_list<>, type_list<comparison<Output, predicted_only, type_list<>>>>...>;
@@ -146,7 +146,7 @@ using outputs_with_loss = typename outputs_whose_loss<Program, is_loss_to_report
 template <class Program>
 using outputs_with_truth = typename outputs_whose_loss<Program, is_loss_with_truth>::type;
 
-/// Their numbers: in this order they are reported.
+/// The numbers of outputs_with_loss among the outputs of the program, in the order in which they are reported.
 template <class Program>
 inline constexpr auto outputs_in_order = []<class... Node>(type_list<Node...>) {
   return std::array<std::size_t, sizeof...(Node)>{std::size_t(index_in<Node>(typename Program::output_nodes{}))...};

@@ -29,9 +29,9 @@ struct step_context {
   /// Of a training step whose batch is not there yet: the forward of the first group, which makes it of `stored_batch`.
   void (*forward_from_stored)(const typename Device::queue&, const operands<T>&, const void* stored_batch) = nullptr;
   const void* stored_batch = nullptr;
-  T* const* input_gradients =
-      nullptr;                         // of a input_gradient_program: the rows of each wanted input, for all samples of the batch
   const T* const* segments = nullptr;  // instead of `weights`, for the trained parameters of each segment of a plan that is cut
+  /// Of an input_gradient_program: the rows of each wanted input, for all samples of the batch.
+  T* const* input_gradients = nullptr;
 };
 
 }  // namespace strata::core

@@ -183,7 +183,7 @@ class trainer<Program, Strategy> : public core::trained_model<Program, Strategy>
     return sums;
   }
 
-  /// The factor of the loss of an output from the next step on. Throws strata_error if it is not above 0 or not finite.
+  /// The factor of the loss of an output from the next step on. Throws strata_error if it is below 0 or not finite.
   template <class Node>
   void set_loss_weight(double factor) {
     training_.factors.set(number_of_output<Node>(), factor);

@@ -16,11 +16,11 @@ class input_gradient_engine {
   using leaf = leaf_sums<Program, cpu>;
   static constexpr const auto& plan = plan_of<Program, cpu>;
   static constexpr std::size_t sums_stride = (leaf::size + 7) / 8 * 8;
-  static_assert(plan.segment_count == 1, "a input_gradient_program has no operation of the whole batch");
+  static_assert(plan.segment_count == 1, "an input_gradient_program has no operation of the whole batch");
 
   thread_team team_;
   prepared_plan<Program, cpu, purpose::training> plan_;
-  arena<double> sums_;  // of the losses, for each thread; nobody reads them
+  arena<double> sums_;  // of the losses, for each thread; they are not read
   const T* weights_ = nullptr;
 
  public:
