@@ -111,6 +111,37 @@ void train() {
 #endif
 }
 
+// case: gradients_compare_a_node_twice
+// error: wrong_argument<.*kind.*because<.*gradients_compare_nodes_of_the_graph_each_once>
+// whole program
+void train() {
+  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
+  model.fit(of<image>(pixels), of<words>(numbers), of<kind>(kinds), of<box>(boxes), epochs(2));
+#ifdef TWIN
+  const auto gradients =
+      model.gradients<image>(of<image>(pixels), of<words>(numbers), of<kind>(given), compare<kind>(given_gradient{}));
+#else
+  const auto gradients = model.gradients<image>(of<image>(pixels), of<words>(numbers), of<kind>(given),
+                                                compare<kind>(given_gradient{}), compare<kind>(given_gradient{}));
+#endif
+}
+
+// case: gradients_with_a_span_for_one_of_two_inputs
+// error: wrong_argument<.*image.*because<.*gradients_have_a_span_for_each_input_or_none>
+// whole program
+struct second : input<12, 12, 1> {};
+struct joined : node<add<image, second>, flatten, dense<3, softmax>> {};
+void train() {
+  trainer model{graph<joined>{}, adam{}, compare<joined>(sparse_categorical_crossentropy{})};
+  model.fit(of<image>(pixels), of<second>(pixels), of<joined>(kinds), epochs(2));
+  std::vector<float> one(pixels.size()), two(pixels.size());
+#ifdef TWIN
+  model.gradients<image, second>(of<image>(pixels), of<second>(pixels), of<joined>(kinds), std::span(one), std::span(two));
+#else
+  model.gradients<image, second>(of<image>(pixels), of<second>(pixels), of<joined>(kinds), std::span(one));
+#endif
+}
+
 // case: gradients_of_a_predictor_of_a_graph_without_a_loss
 // error: wrong_argument<.*because<.*gradients_of_a_predictor_of_a_graph_take_a_comparison>
 // whole program

@@ -12,9 +12,11 @@
 #include <strata/losses/hinge.hpp>
 #include <strata/losses/huber.hpp>
 #include <strata/losses/kl_divergence.hpp>
+#include <strata/losses/kl_of_normal.hpp>
 #include <strata/losses/log_cosh.hpp>
 #include <strata/losses/mean_absolute_error.hpp>
 #include <strata/losses/mean_absolute_percentage_error.hpp>
+#include <strata/losses/mean_of_values.hpp>
 #include <strata/losses/mean_squared_error.hpp>
 #include <strata/losses/mean_squared_logarithmic_error.hpp>
 #include <strata/losses/poisson.hpp>
@@ -44,6 +46,9 @@ inline constexpr bool of_rows_of_truth = (loss_of<L, label_kind::dense> && ...);
 static_assert(of_rows_of_truth<given_gradient, hinge, squared_hinge, categorical_hinge, log_cosh, poisson,
                                mean_absolute_percentage_error, mean_squared_logarithmic_error, kl_divergence, cosine_similarity,
                                binary_focal_crossentropy<>, categorical_focal_crossentropy<>>);
+template <class L>
+concept loss_without_truth = loss_function<L> && L::labels == label_kind::none;
+static_assert(loss_without_truth<kl_of_normal> && loss_without_truth<mean_of_values>);
 static_assert(std::same_as<mape, mean_absolute_percentage_error> && std::same_as<msle, mean_squared_logarithmic_error>);
 static_assert(!measures<mean_squared_error, label_kind::sparse> &&
               !measures<sparse_categorical_crossentropy<>, label_kind::dense>);

@@ -66,6 +66,13 @@ struct deep : node<features, repeated<3, dense<4, relu>>> {};
 static_assert(layout_of<graph<deep>::items>.trainable_count == 3 * (4 * 4 + 4));
 static_assert(tape_of<sequential<input<4>, repeated<2, dense<4>, dense<4>>>::items>.size == 5);
 
+// The node of the tape at which each output ends: that of what it reads, if an output has no layers of its own.
+struct alias : node<kind> {};
+using aliased = graph<box, alias, kind>;
+constexpr auto ends = aliased::ends_of_outputs();
+static_assert(ends[1] == ends[2] && ends[0] != ends[1]);
+static_assert(tape_of<aliased::items>.nodes[ends[0]].layer == &info_of_layer<dense<2>>);
+
 // Losses follow the nodes that they compare, and belong to their layers.
 struct any_loss {
   static constexpr auto name = "any";

@@ -92,6 +92,34 @@ TEST_CASE("keras architecture: inputs and calls") {
   CHECK(called("Dense", "[]").unknown[0] == "it (Dense): reads no layer, but is not an input");
 }
 
+TEST_CASE("keras architecture: outputs") {
+  const auto of = [](const std::string& layers, const std::string& outputs) {
+    return keras::network_text_of(keras::parse_architecture(
+        "file", R"({"class_name": "Functional", "config": {"layers": [)" + layers + R"(], "output_layers": )" + outputs + "}}"));
+  };
+  const std::string a = R"({"name": "a", "class_name": "InputLayer", "config": {"batch_shape": [null, 4]}, "inbound_nodes": []})";
+  const std::string b = R"(, {"name": "b", "class_name": "Dense", "config": {"units": 2}, "inbound_nodes": [[["a", 0, 0]]]})";
+  const std::string c = R"(, {"name": "c", "class_name": "Dense", "config": {"units": 3}, "inbound_nodes": [[["b", 0, 0]]]})";
+  CHECK(of(a, R"(["a", 0, 0])").type == "sequential<\n    input<4>>");
+  const keras::network_text two = of(a + b + c, R"([["b", 0, 0], ["c", 0, 0]])");
+  CHECK(two.type == "graph<b, c>");
+  CHECK(two.structs == "struct a : input<4> {};\nstruct b : node<a, dense<2>> {};\nstruct c : node<b, dense<3>> {};\n");
+  CHECK(of(a + b, R"([["b", 0, 0], ["b", 0, 0]])").unknown == std::vector<std::string>{"b (Dense): is an output several times"});
+  CHECK(of(a + b, R"([["a", 0, 0], ["b", 0, 0]])").unknown ==
+        std::vector<std::string>{"a (InputLayer): is an input and an output"});
+  std::string many = a, outputs;
+  for (int k = 0; k < 9; ++k) {
+    many += R"(, {"name": "n)" + std::to_string(k) +
+            R"(", "class_name": "Dense", "config": {"units": 2}, "inbound_nodes": [[["a", 0, 0]]]})";
+    outputs += (k ? R"(, ["n)" : R"([["n)") + std::to_string(k) + R"(", 0, 0])";
+  }
+  CHECK(of(many, outputs + "]").unknown == std::vector<std::string>{"a graph has at most 8 inputs and 8 outputs"});
+  CHECK(contains(error_of([&] { (void)of("", "[]"); }), "the model has no layers"));
+  CHECK(contains(error_of([&] { (void)of("", R"(["a", 0, 0])"); }), "the model has no layers"));
+  CHECK(contains(error_of([&] { (void)of(a, R"(["z", 0, 0])"); }), "the output, layer \"z\", does not exist"));
+  CHECK(contains(error_of([&] { (void)of(a, "[]"); }), "the model has no outputs"));
+}
+
 TEST_CASE("keras architecture: classes that only have the name of a layer of Keras") {
   const auto of_module = [](const std::string& more) {
     return keras::network_text_of(

@@ -15,8 +15,9 @@ inline constexpr reason kl_of_normal_takes_a_row_of_means_and_as_many_standard_d
 }  // namespace reasons
 
 /// The divergence of a normal distribution for each pair of mean m and standard deviation s from the standard normal one, added
-/// over all pairs: (m^2 + s^2 - 1) / 2 - log s. s is at least 1e-7. The loss of the code of a variational autoencoder (Kingma and
-/// Welling 2014), without truth, for an output of a graph.
+/// over all pairs: (m^2 + s^2 - 1) / 2 - log s. A smaller s has the value and the gradient of 1e-7, so that training leads back
+/// to deviations above 0: let softplus compute them. The loss of the code of a variational autoencoder (Kingma and Welling 2014),
+/// without truth, for an output of a graph.
 struct kl_of_normal {
   static constexpr auto name = "kl_of_normal";
   static constexpr label_kind labels = label_kind::none;

@@ -436,6 +436,13 @@ struct shapes_of_graph<Items, 1, 1> {
   static constexpr shape output_shape = tape_of<Items>.nodes[tape_of<Items>.size - 1].out;
 };
 
+/// The first node on the tape of each node of a graph.
+template <class... N>
+constexpr std::array<int, sizeof...(N)> begins_of_nodes(type_list<N...>) {
+  int next = 0;
+  return {std::exchange(next, next + length(typename structure_of_node<N>::types{}))...};
+}
+
 /// What a graph has, and the complaint about it. If something is wrong with its outputs or edges, it has nothing.
 template <class Complaint, class Nodes, class... Outputs>
 struct members_of_graph {
@@ -452,10 +459,16 @@ struct members_of_graph<no_complaint, type_list<N...>, Outputs...>
   using complaint = typename verdict<items>::type;
 
   /// The node of the tape at which each output ends.
-  static constexpr std::array<int, sizeof...(Outputs)> ends_of_outputs() {
-    int next = 0;
-    const int end[] = {(next += length(typename structure_of_node<N>::types{})) - 1 ...};
-    return {end[index_in<Outputs>(nodes{})]...};
+  static constexpr std::array<int, sizeof...(Outputs)> ends_of_outputs() { return {end_of<Outputs>()...}; }
+
+ private:
+  template <class Node>
+  static constexpr int end_of() {
+    constexpr int size = length(typename structure_of_node<Node>::types{});
+    if constexpr (size > 0)
+      return begins_of_nodes(nodes{})[std::size_t(index_in<Node>(nodes{}))] + size - 1;
+    else
+      return end_of<at_t<0, row_of_node<Node>>>();  // it has no layers of its own
   }
 };
 
@@ -489,13 +502,6 @@ inline constexpr bool shares_weights = [] {
     if (node.owner >= 0) return true;
   return false;
 }();
-
-/// The first node on the tape of each node of a graph.
-template <class... N>
-constexpr std::array<int, sizeof...(N)> begins_of_nodes(type_list<N...>) {
-  int next = 0;
-  return {std::exchange(next, next + length(typename structure_of_node<N>::types{}))...};
-}
 
 template <class N>
 inline constexpr bool is_graph = false;

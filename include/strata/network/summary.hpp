@@ -49,7 +49,8 @@ template <class Network>
   requires is_graph<Network>
 inline constexpr auto named_nodes_of<Network> = []<class... N>(type_list<N...> nodes) {
   std::array<named_node, sizeof...(N)> all{named_node{0, node_name<N>}...};
-  for (std::size_t k = 0; k < all.size(); ++k) all[k].begin = begins_of_nodes(nodes)[k];
+  const auto begins = begins_of_nodes(nodes);
+  for (std::size_t k = 0; k < all.size(); ++k) all[k].begin = begins[k];
   return all;
 }(typename Network::nodes{});
 

@@ -28,7 +28,7 @@ constexpr void measure_sample(std::span<const T> prediction, Truth truth, double
 template <class Loss, class... M, class T>
 constexpr void measure_output(type_list<M...>, const T* predictions, std::size_t size, const truth_rows<T>& y, int count,
                               double* to) {
-  for (int n = 0; sizeof...(M) > 0 && n < count; ++n) {
+  for (int n = 0; n < count; ++n) {
     const std::span<const T> one(predictions + std::size_t(n) * size, size);
     [[maybe_unused]] double* sums = to;
     if constexpr (Loss::labels == label_kind::sparse)
@@ -45,8 +45,9 @@ constexpr void measure(const output_rows<const T>& predictions, const samples<T>
   [&]<class... Output>(type_list<Output...>) {
     [[maybe_unused]] int k = 0;
     const auto next = [&]<class One>(std::type_identity<One>) {
-      measure_output<typename One::loss>(typename One::metrics{}, predictions.at[k], std::size_t(ends.outputs[k]),
-                                         batch.truths[k], batch.count, to);
+      if constexpr (length(typename One::metrics{}) > 0)
+        measure_output<typename One::loss>(typename One::metrics{}, predictions.at[k], std::size_t(ends.outputs[k]),
+                                           batch.truths[k], batch.count, to);
       to += 2 * pairs_of_metrics<Program>(std::size_t(k), typename One::metrics{});
       ++k;
     };

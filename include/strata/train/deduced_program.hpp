@@ -292,9 +292,12 @@ class trainer<detail::refused_program<Sentence, Network, Values>, void> {
   detail::evaluated<Values> evaluate(const auto&...) { return {}; }
   typename detail::refused_predictions<Network>::type predict(const auto&...) { return {}; }
   std::array<core::metric_sum, 2> train_step(const auto&...) { return {}; }
-  template <class...>
-  predictions<float, shape{}> gradients(const auto&...) {
-    return {};
+  template <class... Inputs>
+  auto gradients(const auto&...) {
+    if constexpr (sizeof...(Inputs) < 2)
+      return predictions<float, shape{}>{};
+    else
+      return std::tuple<std::conditional_t<true, predictions<float, shape{}>, Inputs>...>{};
   }
   std::span<float> parameters() const { return {}; }
   void set_parameters(const auto&...) {}

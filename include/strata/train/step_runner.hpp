@@ -81,6 +81,9 @@ class step_runner {
   /// Weights each sample of the next training steps by its class at an output. Throws strata_error for classes that do not exist.
   [[gnu::cold]] void weigh(std::size_t output, const class_weight& classes) {
     if (classes.empty()) return;
+    for (const classes_of_output& each : classes_)
+      if (each.output == output)
+        throw_error({"fit: class_weight is given twice", for_end(executor_.about().named.outputs[output])});
     classes.check(std::max(2L, executor_.about().ends.outputs[output]));
     classes_.push_back({output, classes});
   }

@@ -102,6 +102,7 @@ TEST_CASE("a predictor on a GPU: the predictions of a trainer") {
   const predictor on_gpu{net{}, model.parameters(), gpu(machine::device_count() - 1)};
   const std::vector<float> all = on_gpu.predict(x).values;
   CHECK(difference(all, std::vector<double>(expected.begin(), expected.end())) < 1e-5);
+  CHECK(predictor{net{}, model, gpu(0)}.predict(x).values == all);
   CHECK(on_gpu.predict(std::span<const float>(x).first(8)).values == std::vector<float>(all.begin(), all.begin() + 6));
   const predictor in_double{net{}, std::vector<double>(model.parameters().begin(), model.parameters().end()), gpu(0),
                             precision::f64{}};

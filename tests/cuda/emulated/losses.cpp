@@ -230,7 +230,8 @@ TEST_CASE("binary crossentropies") {
 
 TEST_CASE_TEMPLATE("other losses", Loss, mean_squared_error, mean_absolute_error, huber<>, log_cosh, poisson, hinge,
                    squared_hinge, kl_divergence, mean_absolute_percentage_error, mean_squared_logarithmic_error,
-                   cosine_similarity, categorical_hinge, binary_focal_crossentropy<>, categorical_focal_crossentropy<>) {
+                   cosine_similarity, categorical_hinge, binary_focal_crossentropy<>, categorical_focal_crossentropy<>,
+                   given_gradient) {
   compare_loss<Loss, Loss, Loss>();
 }
 

@@ -1,6 +1,7 @@
 // Dropout on vectors. It draws the same masks as the reference backend.
 #pragma once
 #include <algorithm>
+#include <strata/base/rounded.hpp>
 #include <strata/cpu/backend.hpp>
 #include <strata/cpu/simd/small_indices.hpp>
 #include <strata/cpu/simd/vector_philox.hpp>
@@ -89,7 +90,10 @@ struct kernel<cpu, dropout<Rate, Noise>, P, In> {
       if constexpr (noise == size)
         simd::drop_out_gradient(dy, size, kept(o, n), scale, dx, o.adds_dx[0]);
       else
-        for (int i = 0; i < size; ++i) dx[i] = (o.adds_dx[0] ? dx[i] : T{}) + dy[i] * factor(o, n, i);
+        for (int i = 0; i < size; ++i) {
+          const T g = detail::rounded(dy[i] * factor(o, n, i));
+          dx[i] = o.adds_dx[0] ? dx[i] + g : g;
+        }
     }
   }
 

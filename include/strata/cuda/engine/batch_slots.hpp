@@ -200,8 +200,7 @@ class batch_slots {
   static constexpr std::size_t end(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
   std::size_t bytes_of_slot(std::size_t count) const {
     std::size_t size = bytes_of_indices(count);
-    const std::size_t weights = ends_->output_count > 1 ? 2 : 1;  // only one of several losses has a factor of its own
-    for (int k = 0; k < ends_->output_count; ++k) size += end(count * truth_bytes(k)) + weights * end(count * sizeof(T));
+    for (int k = 0; k < ends_->output_count; ++k) size += end(count * truth_bytes(k)) + 2 * end(count * sizeof(T));
     for (int k = 0; k < ends_->input_count; ++k) size += end(count * std::size_t(ends_->inputs[k]) * sizeof(T));
     return size;
   }

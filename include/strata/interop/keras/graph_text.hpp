@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <iterator>
+#include <set>
 #include <span>
 #include <strata/base/text.hpp>
 #include <strata/interop/keras/layer_text.hpp>
@@ -112,20 +113,17 @@ class node_writer {
     return nodes_[at].text + "<" + joined_items(branches) + ">";
   }
 
-  static bool has(const std::vector<std::string>& words, const std::string& word) {
-    return std::ranges::find(words, word) != words.end();
-  }
   /// Names of layers as identifiers that are distinct from each other and from all words of the types.
   void name_rows() {
-    std::vector<std::string> taken{"node",    "graph", "branch", "frozen", "up_sampling2d", "sampling_size",
-                                   "network", "shape", "strata", "std",    "main"};
-    taken.insert(taken.end(), std::begin(keywords), std::end(keywords));
+    std::set<std::string> taken{"node",    "graph", "branch", "frozen", "up_sampling2d", "sampling_size",
+                                "network", "shape", "strata", "std",    "main"};
+    taken.insert(std::begin(keywords), std::end(keywords));
     using detail::is_digit, detail::is_lower, detail::is_upper;
     const auto in_word = [](char c) { return is_lower(c) || is_upper(c) || is_digit(c) || c == '_'; };
     for (const graph_node& node : nodes_)
       for (std::size_t i = 0, end; i < node.text.size(); i = end + 1) {
         for (end = i; end < node.text.size() && in_word(node.text[end]);) ++end;
-        if (std::string word = node.text.substr(i, end - i); !has(taken, word)) taken.push_back(std::move(word));
+        taken.insert(node.text.substr(i, end - i));
       }
     names_.resize(nodes_.size());
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
@@ -137,8 +135,9 @@ class node_writer {
         else if (!name.empty() && name.back() != '_')
           name += '_';
       if (name.empty() || is_digit(name[0])) name = "layer_" + name;
-      if (has(taken, name)) name += name.back() == '_' ? "layer" : "_layer";
-      taken.push_back(names_[i] = detail::unique_name(name, taken));
+      if (taken.contains(name)) name += name.back() == '_' ? "layer" : "_layer";
+      names_[i] = name;
+      for (int k = 1; !taken.insert(names_[i]).second; ++k) names_[i] = detail::text_of({name, '_', k});
     }
   }
 };

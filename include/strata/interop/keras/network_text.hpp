@@ -92,6 +92,7 @@ class graph_writer {
     const std::string kind = class_of(model);
     if (!is_model(kind)) return out_.unknown.push_back("the model is a " + kind + ", neither Sequential nor Functional");
     place(read(model.at("config"), kind == "Sequential"));
+    if (nodes_.empty()) throw_error("the model has no layers");
     for (graph_node& node : nodes_) {
       std::vector<const graph_node*> inputs;
       for (const std::string& name : node.inputs) inputs.push_back(&nodes_[std::size_t(number_.at(name))]);
@@ -101,8 +102,17 @@ class graph_writer {
     const node_writer nodes(nodes_, outputs, [&](const std::string& name) { return number_.at(name); });
     for (int i = 0; i < int(nodes_.size()); ++i)
       if (!nodes.is_read(i)) layers_.unknown(nodes_[std::size_t(i)], "leads to no output");
+    const auto inputs = std::ranges::count_if(nodes_, [](const graph_node& n) { return n.inputs.empty(); });
+    if (std::max(inputs, std::ssize(outputs)) > core::max_ends)
+      out_.unknown.push_back("a graph has at most 8 inputs and 8 outputs");
+    for (std::size_t k = 0; k < outputs.size(); ++k) {
+      const graph_node& output = nodes_[std::size_t(outputs[k])];
+      if (output.inputs.empty() && nodes_.size() > 1) layers_.unknown(output, "is an input and an output");
+      if (std::ranges::count(outputs.begin(), outputs.begin() + std::ptrdiff_t(k), outputs[k]) > 0)
+        layers_.unknown(output, "is an output several times");
+    }
     if (!out_.unknown.empty()) return;
-    if (outputs.size() == 1 && std::ranges::count_if(nodes_, [](const graph_node& n) { return n.inputs.empty(); }) == 1) {
+    if (inputs == 1 && outputs.size() == 1) {
       find_above();
       std::string text = "sequential<\n    " + nodes_[0].text;
       for (const std::string& item : row(0, outputs[0])) text += ",\n    " + item;
@@ -207,6 +217,7 @@ class graph_writer {
       add(all);
     else
       for (const json& one : all) add(one);
+    if (outputs.empty()) throw_error("the model has no outputs");
     return outputs;
   }
   int input(int node, std::size_t k) const { return number_.at(nodes_[std::size_t(node)].inputs[k]); }
