@@ -118,7 +118,9 @@ def several_ends(folder):
     ours = strata("several_ends", "sgd", folder)
     check(not isinstance(ours, str), "several ends: strata trains and writes", ours)
     model = keras.models.load_model(folder / "ours.keras")
-    inputs = [x if tensor.shape[1:] == x.shape[1:] else tags for tensor in model.inputs]
+    check(model.output_names == ["kind", "box"] and {i.name for i in model.inputs} == {"photo", "tags"}, "inputs and outputs have the names of nodes", model.output_names)
+    check(not model.compiled, "and there is no loss")
+    inputs = {"photo": x, "tags": tags}
 
     def outputs(model):
         return np.concatenate([np.asarray(y).ravel() for y in model(inputs, training=False)])
@@ -138,7 +140,7 @@ def several_ends(folder):
 
 def crossing():
     """Ways that branches cannot express, with names that strata and C++ have, too."""
-    start = keras.Input((6, 6, 2), name="input")
+    start = keras.Input((6, 6, 2), name="errno")
     one = layers.Conv2D(2, 1, name="conv2d")(start)
     two = layers.Conv2D(2, 1, name="for")(layers.Add(name="add")([start, one]))
     three = layers.BatchNormalization(name="2nd-norm")(layers.Multiply()([two, layers.GlobalAveragePooling2D(keepdims=True)(one)]))
@@ -151,6 +153,14 @@ def weighed():
     start = keras.Input((6, 6, 2))
     one = layers.Conv2D(2, 1)(layers.GlobalAveragePooling2D(keepdims=True)(start))
     return keras.Model(start, layers.Dense(3)(layers.Flatten()(layers.Multiply()([layers.Conv2D(2, 1)(start), one]))))
+
+
+def reshaped():
+    """A layer Reshape behind a pooling, with another name, beside a convolution of the same shape."""
+    start = keras.Input((4, 4, 2))
+    one, two = layers.Conv2D(3, 1)(start), layers.Conv2D(3, 1)(start)
+    pixel = layers.Reshape((1, 1, 3), name="resh")(layers.GlobalAveragePooling2D()(one))
+    return keras.Model(start, layers.Dense(3)(layers.Flatten()(layers.Add()([layers.MaxPooling2D(4)(two), pixel]))))
 
 
 def keras_mlp():
@@ -418,6 +428,16 @@ def refused_by_shape():
     }
 
 
+def weights_only(whole, file):
+    """Writes the file that save_weights of Keras 2 writes."""
+    with h5py.File(whole) as model, h5py.File(file, "w") as weights:
+        root = model["model_weights"]
+        for name, value in root.attrs.items():
+            weights.attrs[name] = value
+        for name in root:
+            root.copy(name, weights)
+
+
 def header_of(model, file, name):
     """Runs keras_to_strata. Returns (status, header, complaints)."""
     model.save(file)
@@ -456,7 +476,7 @@ def headers(folder):
     image.mkdir()
     data_for(image, (12, 12, 3))
     strata("image", "adam", image)
-    models = {"image": keras.models.load_model(image / "ours.keras"), "functional": functional(), "mlp": keras_mlp(), "crossing": crossing(), "weighed": weighed()}
+    models = {"image": keras.models.load_model(image / "ours.keras"), "functional": functional(), "mlp": keras_mlp(), "crossing": crossing(), "weighed": weighed(), "reshaped": reshaped()}
     source = ["#include <fstream>", "#include <vector>", "#include <strata/interop/keras/keras_files.hpp>", "#include <strata/train/predictor.hpp>"]
     calls, expected = [], {}
     for name, model in models.items():
@@ -471,7 +491,8 @@ def headers(folder):
         expected[name] = outputs_of(model, x)
         source.append(f'#include "{name}.hpp"')
         model.save_weights(folder / f"{name}.weights.h5")
-        for end in FORMATS:
+        weights_only(folder / f"{name}.h5", folder / f"{name}.only.h5")
+        for end in (*FORMATS, ".only.h5"):
             calls.append(f'predict<{name}::network>("{name}{end}", "{name}.x", "{name}{end}.y");')
     start, other = keras.Input((6, 6, 2), name="start"), keras.Input((6,), name="other")
     both = layers.Concatenate(name="both")([layers.Flatten()(layers.Conv2D(2, 3)(start)), other])
@@ -503,7 +524,7 @@ def headers(folder):
     ran = subprocess.run([folder / "all"], cwd=folder, capture_output=True, text=True)
     check(ran.returncode == 0, "and load the weights of the same files", ran.stderr)
     for name, outputs in expected.items():
-        for end in FORMATS if name != "several" else [""]:
+        for end in (*FORMATS, ".only.h5") if name != "several" else [""]:
             got = np.fromfile(folder / f"{name}{end}.y", np.float32) if ran.returncode == 0 else np.zeros(0)
             check(got.size == outputs.size and near(got.reshape(outputs.shape), outputs, 1e-6), f"predictions of the header of {name}{end}")
 

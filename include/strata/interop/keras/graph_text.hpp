@@ -118,6 +118,7 @@ class node_writer {
     std::set<std::string> taken{"node",    "graph", "branch", "frozen", "up_sampling2d", "sampling_size",
                                 "network", "shape", "strata", "std",    "main"};
     taken.insert(std::begin(keywords), std::end(keywords));
+    taken.insert({"errno", "stdin", "stdout", "stderr", "unix", "linux"});  // macros
     using detail::is_digit, detail::is_lower, detail::is_upper;
     const auto in_word = [](char c) { return is_lower(c) || is_upper(c) || is_digit(c) || c == '_'; };
     for (const graph_node& node : nodes_)
@@ -135,7 +136,8 @@ class node_writer {
         else if (!name.empty() && name.back() != '_')
           name += '_';
       if (name.empty() || is_digit(name[0])) name = "layer_" + name;
-      if (taken.contains(name)) name += name.back() == '_' ? "layer" : "_layer";
+      const bool may_be_a_macro = std::ranges::none_of(name, is_lower);
+      if (may_be_a_macro || taken.contains(name)) name += name.back() == '_' ? "layer" : "_layer";
       names_[i] = name;
       for (int k = 1; !taken.insert(names_[i]).second; ++k) names_[i] = detail::text_of({name, '_', k});
     }

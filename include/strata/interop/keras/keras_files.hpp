@@ -72,20 +72,20 @@ inline void require_options(const std::filesystem::path& path, const json& archi
   differences.report(path);
 }
 
-/// The number of layers in a file that are of a class that may be implied. Files without an architecture have names only.
-inline std::ptrdiff_t count_layers_that_may_be_implied(const hdf5_file& file, const json* architecture) {
-  const auto is_such = [](std::string_view name) {
-    return name == "reshape" || name == "up_sampling2d" || name.starts_with("reshape_") || name.starts_with("up_sampling2d_");
-  };
+/// The layers in a file. Those of a legacy file without an architecture have only names, which users may have chosen.
+inline layers_in_file count_layers(const hdf5_file& file, const json* architecture) {
   const char* const legacy = legacy_root(file);
-  if (!legacy) return std::ranges::count_if(file.names_in(root_of_layers(file)), is_such);
-  if (!architecture) return std::ranges::count_if(*file.texts(legacy, "layer_names"), is_such);
+  if (!legacy)
+    return {std::ranges::count_if(file.names_in(root_of_layers(file)), [](std::string_view name) {
+      return name == "reshape" || name == "up_sampling2d" || name.starts_with("reshape_") || name.starts_with("up_sampling2d_");
+    })};
+  if (!architecture) return {std::ssize(*file.texts(legacy, "layer_names")), true};
   const json config = architecture->value("config", json());
   const json layers = config.is_object() ? config.value("layers", json()) : config;
-  return std::ranges::count_if(layers, [](const json& l) {
+  return {std::ranges::count_if(layers, [](const json& l) {
     const auto name = l.is_object() ? l.find("class_name") : l.end();
     return name != l.end() && name->is_string() && may_be_implied(name->get_ref<const std::string&>());
-  });
+  })};
 }
 
 /// Reads such a file. The weights of a .keras file may be compressed. Throws strata_error; then the model has not
@@ -99,7 +99,7 @@ inline void load(const std::filesystem::path& path, model_view& model, convert_p
       throw_error({name, ": a file of PyTorch: write its tensors with safetensors.torch.save_file"});
     const io::zip_bytes weights = archive.read(weights_member);
     const hdf5_file file(name, {weights.bytes.begin(), weights.bytes.end()});
-    const layer_list list(model, count_layers_that_may_be_implied(file, nullptr), name);
+    const layer_list list(model, count_layers(file, nullptr), name);
     loaded_state state = read_weights_store(file, model, list, convert);
     const json architecture = architecture_of(archive);
     require_options(path, architecture, model, list);
@@ -112,7 +112,7 @@ inline void load(const std::filesystem::path& path, model_view& model, convert_p
   std::optional<json> architecture;
   if (const auto text = file.texts("", "model_config"); text && text->size() == 1)
     architecture = parse_architecture(name, text->front());
-  const layer_list list(model, count_layers_that_may_be_implied(file, architecture ? &*architecture : nullptr), name);
+  const layer_list list(model, count_layers(file, architecture ? &*architecture : nullptr), name);
   if (is_legacy(file)) {  // Keras 2 writes weights to files of any name
     const loaded_state state = read_legacy(file, model, list, convert);
     if (architecture) require_options(path, *architecture, model, list);

@@ -36,7 +36,16 @@ inline bool is_activation(std::string_view operation) {
 /// The layers in strata's order, the input first. Names of groups are not set.
 inline std::vector<layer> layers_by_number(const model_view& model) {
   detail::refuse_shared_layers(model, "files of Keras");
-  const std::vector<std::string> names = detail::layer_names(model.nodes);
+  std::vector<std::string> names = detail::layer_names(model.nodes);
+  // Inputs and outputs of a graph have the names of their nodes.
+  const auto rename = [&](int node, std::string_view name) {
+    std::string& layer = names[std::size_t(model.nodes[std::size_t(node)].layer_number)];
+    layer.clear();
+    layer = detail::unique_name(std::string(name), names);
+  };
+  for (const detail::named_node& node : model.named_nodes)
+    if (model.nodes[std::size_t(node.begin)].is_input()) rename(node.begin, node.name);
+  for (std::size_t k = 0; k < model.output_names.size(); ++k) rename(model.outputs[k], model.output_names[k]);
   std::vector<layer> layers(names.size());
   for (std::size_t i = model.nodes.size(); i-- > 0;) {
     const core::tape_node& n = model.nodes[i];
@@ -111,6 +120,12 @@ inline std::vector<int> keras_order(std::span<const layer> layers, std::span<con
   return finished;
 }
 
+/// The number of layers in a file: all, or those of a class that may be implied.
+struct layers_in_file {
+  std::ptrdiff_t count = 0;
+  bool of_all_classes = false;
+};
+
 /// A network as a list of Keras' layers.
 struct layer_list {
   std::vector<layer> layers;         // in strata's order
@@ -120,18 +135,19 @@ struct layer_list {
 
   /// The list for a new file.
   explicit layer_list(const model_view& model) : layer_list(model, layers_by_number(model)) {}
-  /// The list for a file, which has so many layers of the classes of implied ones. A file of Keras does not have the layers that
-  /// keras_to_strata writes for options of others, and then Keras' order is that without them. Throws strata_error if the number
-  /// fits neither, and the orders of the weights differ.
-  layer_list(const model_view& model, std::ptrdiff_t in_file, const std::string& file) : layer_list(model) {
+  /// The list for a file. A file of Keras does not have the layers that keras_to_strata writes for options of others, and then
+  /// Keras' order is that without them. Throws strata_error if the number of layers fits neither, and the orders of the weights
+  /// differ.
+  layer_list(const model_view& model, layers_in_file in_file, const std::string& file) : layer_list(model) {
     const auto implied = std::ranges::count_if(layers, &layer::is_implied);
-    const auto all = std::ranges::count_if(layers, [](const layer& l) { return may_be_implied(l.class_name); });
+    const auto all =
+        std::ranges::count_if(layers, [&](const layer& l) { return in_file.of_all_classes || may_be_implied(l.class_name); });
     std::vector<int> of_keras = keras_order(layers, outputs, false);
-    if (in_file == all || with_weights(order) == with_weights(of_keras)) return;
-    if (in_file != all - implied)
-      throw_error({file, ": the order of its layers is not known, because it has ", in_file,
-                   " layers UpSampling2D and Reshape, and the network ", all, ", of which ", implied,
-                   " may be options of other layers"});
+    if (in_file.count == all || with_weights(order) == with_weights(of_keras)) return;
+    if (in_file.count != all - implied)
+      throw_error({file, ": the order of its layers is not known, because it has ", in_file.count,
+                   in_file.of_all_classes ? " layers, and the network " : " layers UpSampling2D and Reshape, and the network ",
+                   all, ", of which ", implied, " may be options of other layers"});
     order = std::move(of_keras);
     name_groups();
   }

@@ -274,7 +274,8 @@ class config_writer {
   }
 };
 
-/// The arguments of model.compile: compile_config of .keras. Null without an optimizer, or if Keras has no such optimizer.
+/// The arguments of model.compile: compile_config of .keras. Null without an optimizer, if Keras has no such optimizer, and for
+/// several outputs.
 inline json compile_config(const model_view& model) {
   static const class_of_keras losses[] = {
       {"sparse_categorical_crossentropy", "SparseCategoricalCrossentropy", {"from_logits?"}},
@@ -300,7 +301,7 @@ inline json compile_config(const model_view& model) {
   static constexpr std::string_view metrics[] = {"accuracy", "binary_accuracy", "categorical_accuracy",
                                                  "sparse_categorical_accuracy"};
 
-  if (!model.optimizer) return nullptr;
+  if (!model.optimizer || model.outputs.size() > 1) return nullptr;
   const auto known_optimizer =
       std::ranges::find(optimizer_classes, std::string_view(model.optimizer->name), [](const auto& o) { return o.first; });
   if (known_optimizer == std::end(optimizer_classes)) return nullptr;

@@ -207,10 +207,9 @@ class graph_writer {
     const json& all = config["output_layers"];
     std::vector<int> outputs;
     const auto add = [&](const json& one) {
-      const auto output =
-          one.is_array() && !one.empty() && one[0].is_string() ? number_.find(one[0].get<std::string>()) : number_.end();
-      if (output == number_.end())
-        throw_error({"the output, layer ", shown(one.is_array() && !one.empty() ? one[0] : one), ", does not exist"});
+      if (!one.is_array() || one.empty() || !one[0].is_string()) throw_error("nested outputs of a model are not read");
+      const auto output = number_.find(one[0].get<std::string>());
+      if (output == number_.end()) throw_error({"the output, layer ", shown(one[0]), ", does not exist"});
       outputs.push_back(output->second);
     };
     if (all.is_array() && !all.empty() && all[0].is_string())
