@@ -274,8 +274,8 @@ class config_writer {
   }
 };
 
-/// The arguments of model.compile: compile_config of .keras. Null without an optimizer, if Keras has no such optimizer, and for
-/// several outputs.
+/// The arguments of model.compile: compile_config of .keras. Null without an optimizer, if Keras has no such optimizer or loss,
+/// and for several outputs.
 inline json compile_config(const model_view& model) {
   static const class_of_keras losses[] = {
       {"sparse_categorical_crossentropy", "SparseCategoricalCrossentropy", {"from_logits?"}},
@@ -301,7 +301,9 @@ inline json compile_config(const model_view& model) {
   static constexpr std::string_view metrics[] = {"accuracy", "binary_accuracy", "categorical_accuracy",
                                                  "sparse_categorical_accuracy"};
 
-  if (!model.optimizer || model.outputs.size() > 1) return nullptr;
+  if (!model.optimizer || model.outputs.size() > 1 || !model.loss) return nullptr;
+  json loss = object_in(losses, "keras.losses", model.loss->name, model.loss->settings);
+  if (loss.is_null()) return nullptr;  // Keras would train without a loss
   const auto known_optimizer =
       std::ranges::find(optimizer_classes, std::string_view(model.optimizer->name), [](const auto& o) { return o.first; });
   if (known_optimizer == std::end(optimizer_classes)) return nullptr;
@@ -319,7 +321,7 @@ inline json compile_config(const model_view& model) {
   for (const core::named_numbers& m : model.metrics)
     if (std::ranges::find(metrics, std::string_view(m.name)) != std::end(metrics)) known.push_back(m.name);
   return {{"optimizer", object_of("keras.optimizers", known_optimizer->second, std::move(config))},
-          {"loss", model.loss ? object_in(losses, "keras.losses", model.loss->name, model.loss->settings) : json(nullptr)},
+          {"loss", std::move(loss)},
           {"loss_weights", nullptr},
           {"metrics", std::move(known)},
           {"weighted_metrics", nullptr},
