@@ -80,7 +80,8 @@ mirrored(D) -> mirrored<typename D::backend>;
 template <core::lists_devices D>
 mirrored(D, typename core::engine_options<typename D::backend>::type) -> mirrored<typename D::backend>;
 template <core::lists_devices D, class Options>
-  requires detail::are_devices_and_options<D, Options>
+  requires(detail::are_devices_and_options<D, Options> &&
+           !std::is_same_v<Options, typename core::engine_options<typename D::backend>::type>)  // that one takes {.threads = 2}
 mirrored(D, Options) -> mirrored<typename D::backend>;
 
 /// Variables in one place, computation by several devices. On CPUs memory is one place: this is mirrored by another name.
