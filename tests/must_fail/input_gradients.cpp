@@ -18,12 +18,17 @@ using row = sequential<input<6>, dense<3, softmax>>;
 inline const std::vector<float> pixels(20 * 144), numbers(20 * 6), boxes(20 * 2), given(20 * 3);
 inline const std::vector<int> kinds(20);
 
+inline auto trained() {
+  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
+  model.fit(of<image>(pixels), of<words>(numbers), of<kind>(kinds), of<box>(boxes), epochs(2));
+  return model;
+}
+
 // case: gradients_of_an_inner_node
 // error: no_input<.*both.*because<.*gradients_name_inputs_of_the_graph_such_as_gradients_of_image>
 // whole program
 void train() {
-  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
-  model.fit(of<image>(pixels), of<words>(numbers), of<kind>(kinds), of<box>(boxes), epochs(2));
+  auto model = trained();
 #ifdef TWIN
   const auto gradients = model.gradients<image>(of<image>(pixels), of<words>(numbers), of<kind>(kinds), of<box>(boxes));
 #else
@@ -35,8 +40,7 @@ void train() {
 // error: no_input<.*because<.*gradients_name_inputs_of_the_graph_such_as_gradients_of_image>
 // whole program
 void train() {
-  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
-  model.fit(of<image>(pixels), of<words>(numbers), of<kind>(kinds), of<box>(boxes), epochs(2));
+  auto model = trained();
 #ifdef TWIN
   const auto gradients = model.gradients<image>(of<image>(pixels), of<words>(numbers), of<kind>(kinds), of<box>(boxes));
 #else
@@ -48,8 +52,7 @@ void train() {
 // error: wrong_argument<.*because<.*gradients_name_each_input_once>
 // whole program
 void train() {
-  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
-  model.fit(of<image>(pixels), of<words>(numbers), of<kind>(kinds), of<box>(boxes), epochs(2));
+  auto model = trained();
 #ifdef TWIN
   const auto gradients = model.gradients<image>(of<image>(pixels), of<words>(numbers), of<kind>(kinds), of<box>(boxes));
 #else
@@ -61,8 +64,7 @@ void train() {
 // error: wrong_argument<.*words.*because<.*an_embedding_looks_up_rows_so_that_its_input_has_no_gradient>
 // whole program
 void train() {
-  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
-  model.fit(of<image>(pixels), of<words>(numbers), of<kind>(kinds), of<box>(boxes), epochs(2));
+  auto model = trained();
 #ifdef TWIN
   const auto gradients = model.gradients<image>(of<image>(pixels), of<words>(numbers), of<kind>(kinds), of<box>(boxes));
 #else
@@ -74,8 +76,7 @@ void train() {
 // error: column_is_missing<.*words.*because<.*each_input_has_a_column_and_for_training_each_output>
 // whole program
 void train() {
-  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
-  model.fit(of<image>(pixels), of<words>(numbers), of<kind>(kinds), of<box>(boxes), epochs(2));
+  auto model = trained();
 #ifdef TWIN
   const auto gradients = model.gradients<image>(of<image>(pixels), of<words>(numbers), of<kind>(kinds), of<box>(boxes));
 #else
@@ -87,8 +88,7 @@ void train() {
 // error: wrong_argument<.*epochs.*because<.*gradients_of_a_graph_take_columns_comparisons_and_spans>
 // whole program
 void train() {
-  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
-  model.fit(of<image>(pixels), of<words>(numbers), of<kind>(kinds), of<box>(boxes), epochs(2));
+  auto model = trained();
 #ifdef TWIN
   const auto gradients = model.gradients<image>(of<image>(pixels), of<words>(numbers), of<kind>(kinds), of<box>(boxes));
 #else
@@ -97,12 +97,39 @@ void train() {
 #endif
 }
 
+// case: gradients_of_a_graph_without_columns
+// error: wrong_argument<.*because<.*gradients_of_a_graph_take_columns_comparisons_and_spans>
+// whole program
+void train() {
+  auto model = trained();
+#ifdef TWIN
+  const auto gradients =
+      model.gradients<image>(of<image>(pixels), of<words>(numbers), of<kind>(given), compare<kind>(given_gradient{}));
+#else
+  auto x = pixels, v = given;
+  const auto gradients = model.gradients<image>(x, v, compare<kind>(given_gradient{}));
+#endif
+}
+
+// case: gradients_compare_with_a_metric_first
+// error: wrong_argument<.*accuracy.*because<.*compare_takes_a_loss_first_such_as_mean_squared_error>
+// whole program
+void train() {
+  auto model = trained();
+#ifdef TWIN
+  const auto gradients =
+      model.gradients<image>(of<image>(pixels), of<words>(numbers), of<kind>(given), compare<kind>(given_gradient{}));
+#else
+  const auto gradients =
+      model.gradients<image>(of<image>(pixels), of<words>(numbers), of<kind>(given), compare<kind>(accuracy{}));
+#endif
+}
+
 // case: gradients_compare_a_node_of_another_graph
 // error: no_node<.*elsewhere.*because<.*gradients_compare_nodes_of_the_graph_each_once>
 // whole program
 void train() {
-  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
-  model.fit(of<image>(pixels), of<words>(numbers), of<kind>(kinds), of<box>(boxes), epochs(2));
+  auto model = trained();
 #ifdef TWIN
   const auto gradients =
       model.gradients<image>(of<image>(pixels), of<words>(numbers), of<kind>(given), compare<kind>(given_gradient{}));
@@ -115,8 +142,7 @@ void train() {
 // error: wrong_argument<.*kind.*because<.*gradients_compare_nodes_of_the_graph_each_once>
 // whole program
 void train() {
-  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
-  model.fit(of<image>(pixels), of<words>(numbers), of<kind>(kinds), of<box>(boxes), epochs(2));
+  auto model = trained();
 #ifdef TWIN
   const auto gradients =
       model.gradients<image>(of<image>(pixels), of<words>(numbers), of<kind>(given), compare<kind>(given_gradient{}));
@@ -146,8 +172,7 @@ void train() {
 // error: wrong_argument<.*because<.*gradients_of_a_predictor_of_a_graph_take_a_comparison>
 // whole program
 void train() {
-  trainer model{net{}, adam{}, compare<kind>(sparse_categorical_crossentropy{}), compare<box>(mean_squared_error{})};
-  model.fit(of<image>(pixels), of<words>(numbers), of<kind>(kinds), of<box>(boxes), epochs(2));
+  auto model = trained();
   const predictor alone{net{}, model};
 #ifdef TWIN
   const auto gradients = alone.gradients<image>(of<image>(pixels), of<words>(numbers), of<kind>(kinds),

@@ -25,7 +25,7 @@ struct padding_settings {
   }
 };
 
-/// A negative number crops the image: the kernels of cropping2d.
+/// A negative number crops the image, so that its kernels compute cropping2d, too.
 /// in: (H, W, C)  out: (top + H + bottom, left + W + right, C)
 template <padding_settings S>
 struct zero_padding {

@@ -1,7 +1,9 @@
 // summary_of: the table of layers, output shapes and parameters that Keras prints.
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <iterator>
 #include <span>
 #include <strata/base/linkage.hpp>
 #include <strata/base/node_name.hpp>
@@ -43,6 +45,10 @@ struct named_node {
   int begin;
   std::string_view name;
 };
+/// The node of a graph to which node i of the tape belongs. named: in the order of the tape, not empty.
+constexpr const named_node& named_node_of(std::span<const named_node> named, int i) {
+  return *std::prev(std::ranges::upper_bound(named, i, {}, &named_node::begin));
+}
 template <class Network>
 inline constexpr std::array<named_node, 0> named_nodes_of{};
 template <class Network>

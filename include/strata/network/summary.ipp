@@ -125,11 +125,11 @@ STRATA_FUNCTION std::string summary_text(std::span<const tape_node> nodes, std::
                                          std::span<const named_node> named, long trainable, long state,
                                          const summary_options& options) {
   std::vector<std::string> names = layer_names(nodes);
-  for (std::size_t i = 0, layer = 0, node = 0; i < nodes.size() && !named.empty(); ++i) {
-    while (node + 1 < named.size() && named[node + 1].begin <= int(i)) ++node;
+  for (std::size_t i = 0, layer = 0; i < nodes.size() && !named.empty(); ++i) {
     if (nodes[i].layer_number != int(layer)) continue;  // a layer of several nodes, or one that is used again
+    const std::string_view node = named_node_of(named, int(i)).name;
     std::string& own = names[layer++];
-    own = nodes[i].is_input() ? std::string(named[node].name) : text_of({named[node].name, '/', own});
+    own = nodes[i].is_input() ? std::string(node) : text_of({node, '/', own});
   }
   bool chain = true;
   for (std::size_t i = 1; i < nodes.size(); ++i) chain = chain && nodes[i].arity == 1 && nodes[i].input[0] == int(i) - 1;

@@ -52,6 +52,15 @@ struct is_not_compared : std::bool_constant<!is_comparison<T>> {};
 template <class Network, class... Arguments>
 concept arguments_of_graph = graph_of_several_ends<Network> || (is_comparison<Arguments> || ...);
 
+/// The diagnostic about what stands first in a comparison and is no loss.
+template <class Loss>
+auto verdict_on_compared_loss() {
+  if constexpr (meant_as_a_loss<Loss>)
+    return loss_verdict<Loss>{};
+  else
+    return std::type_identity<wrong_argument<Loss, because<reasons::compare_takes_a_loss_first_such_as_mean_squared_error>>>{};
+}
+
 /// The diagnostic about one comparison: void if nothing is wrong.
 template <class Compared, class Outputs>
 struct sentence_on_comparison;
@@ -63,10 +72,8 @@ struct sentence_on_comparison<comparison<Node, Loss, type_list<M...>>, type_list
     else if constexpr (node_name<Node> == "val")
       return std::type_identity<
           wrong_node<Node, because<reasons::an_output_is_not_named_val_which_names_values_of_the_validation>>>{};
-    else if constexpr (!loss_function<Loss> && !meant_as_a_loss<Loss>)
-      return std::type_identity<wrong_argument<Loss, because<reasons::compare_takes_a_loss_first_such_as_mean_squared_error>>>{};
     else if constexpr (!loss_function<Loss>)
-      return loss_verdict<Loss>{};
+      return verdict_on_compared_loss<Loss>();
     else
       return metric_verdict<Loss::labels, decltype(metrics_unfit_for<Loss::labels>(type_list<M...>{}))>{};
   }

@@ -19,6 +19,7 @@
 #include <strata/train/checks.hpp>
 #include <strata/train/columns_verdict.hpp>
 #include <strata/train/deduced_graph.hpp>
+#include <strata/train/loss_weights.hpp>
 #include <strata/train/output_weights.hpp>
 #include <strata/train/predicted_graph.hpp>
 #include <strata/train/predictions.hpp>
@@ -101,12 +102,7 @@ class gradient_work {
   /// factors: of the losses, in the order of the tape.
   void compute(samples<T> batch, std::span<const double> factors, T* const* to) {
     for (std::size_t k = 0; k < factors.size(); ++k)
-      if (factors[k] != 1) {
-        factors_[k].assign(std::size_t(batch.count), T(factors[k]));
-        if (const T* const own = batch.truths[k].weights)
-          for (std::size_t n = 0; n < factors_[k].size(); ++n) factors_[k][n] *= own[n];
-        batch.truths[k].weights = factors_[k].data();
-      }
+      if (factors[k] != 1) batch.truths[k].weights = weights_times(factors[k], batch.truths[k].weights, batch.count, factors_[k]);
     engine_.compute(batch, to);
   }
 };
@@ -374,7 +370,7 @@ struct gradients_of_graph {
   static auto sentence_on_losses(type_list<Loss...>) {
     constexpr int wrong = first_false({loss_function<Loss>..., true});
     if constexpr (wrong >= 0)
-      return loss_verdict<at_t<wrong, type_list<Loss..., void>>>{};
+      return verdict_on_compared_loss<at_t<wrong, type_list<Loss..., void>>>();
     else
       return std::type_identity<no_complaint>{};
   }
@@ -410,6 +406,9 @@ struct gradients_of_graph {
       return std::type_identity<wrong_argument<type_list<Wanted...>, because<reasons::gradients_name_each_input_once>>>{};
     else if constexpr (!std::is_same_v<others, type_list<>>)
       return argument_verdict<others, reasons::gradients_of_a_graph_take_columns_comparisons_and_spans>{};
+    else if constexpr (spans != 0 && !(is_of_columns<Argument>::value || ...))
+      return std::type_identity<wrong_argument<type_list<std::remove_cvref_t<Argument>...>,
+                                               because<reasons::gradients_of_a_graph_take_columns_comparisons_and_spans>>>{};
     else if constexpr (spans != 0 && spans != sizeof...(Wanted))
       return std::type_identity<
           wrong_argument<type_list<Wanted...>, because<reasons::gradients_have_a_span_for_each_input_or_none>>>{};

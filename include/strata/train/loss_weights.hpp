@@ -78,6 +78,15 @@ struct loss_weights<Program> {
   }
 };
 
+/// Stores a factor in `to` for each sample, times its own weight if there are any, and returns the rows.
+template <class T>
+const T* weights_times(double factor, const T* own, int count, std::vector<T>& to) {
+  to.assign(std::size_t(count), T(factor));
+  if (own)
+    for (std::size_t n = 0; n < to.size(); ++n) to[n] *= own[n];
+  return to.data();
+}
+
 /// A batch whose samples have the factors of the losses as weights: of several losses as weights of the gradient, because each is
 /// reported without its factor; of a single loss as weights of both.
 template <class Program>
@@ -93,15 +102,12 @@ class weighted_batch<Program> {
 
  public:
   samples<T> of(samples<T> batch, const loss_weights<Program>& factors) {
-    const std::size_t count = std::size_t(batch.count);
-    for (std::size_t k = 0; k < outputs; ++k) {
-      if (!factors.weighs(k)) continue;
-      const T factor = T(factors.of_output[k]), *const own = batch.truths[k].weights;
-      weights_[k].assign(count, factor);
-      if (own)
-        for (std::size_t n = 0; n < count; ++n) weights_[k][n] *= own[n];
-      (outputs > 1 ? batch.truths[k].gradient_weights : batch.truths[k].weights) = weights_[k].data();
-    }
+    for (std::size_t k = 0; k < outputs; ++k)
+      if (factors.weighs(k)) {
+        truth_rows<T>& truth = batch.truths[k];
+        (outputs > 1 ? truth.gradient_weights : truth.weights) =
+            weights_times(factors.of_output[k], truth.weights, batch.count, weights_[k]);
+      }
     return batch;
   }
 };

@@ -13,7 +13,6 @@
 #include <strata/program/executor.hpp>
 #include <strata/program/program.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace strata {
@@ -43,7 +42,6 @@ struct model_view {
   std::span<const std::span<const double>> operations;  // the settings of each node's operation, as numbers
   std::span<const core::parameter_slot> slots;
   std::span<const int> outputs{};                     // nodes in the order of the predictions; another node may read one of them
-  std::span<const std::string_view> output_names{};   // of a graph
   std::span<const detail::named_node> named_nodes{};  // of a graph
   long trainable = 0;                                 // elements of the trained part of the arena
   std::size_t element_size = 4;                       // 4: float, 8: double
@@ -81,14 +79,6 @@ inline constexpr auto ends_of_outputs = [] {
     return std::array{tape_of<typename Network::items>.size - 1};
 }();
 
-template <class Network>
-inline constexpr std::array<std::string_view, 0> names_of_outputs{};
-template <class Network>
-  requires is_graph<Network>
-inline constexpr auto names_of_outputs<Network> = []<class... Output>(type_list<Output...>) {
-  return std::array<std::string_view, sizeof...(Output)>{node_name<Output>...};
-}(typename Network::outputs{});
-
 template <class Network, class T>
 model_view view_of_weights(std::span<T> arena) {
   constexpr const auto& layout = layout_of<typename Network::items>;
@@ -96,7 +86,6 @@ model_view view_of_weights(std::span<T> arena) {
           .operations = numbers_of_nodes<node_types_of<typename Network::items>>,
           .slots = slots_of<Network>(),
           .outputs = ends_of_outputs<Network>,
-          .output_names = names_of_outputs<Network>,
           .named_nodes = named_nodes_of<Network>,
           .trainable = layout.trainable,
           .element_size = sizeof(T),

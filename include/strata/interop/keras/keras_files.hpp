@@ -72,7 +72,8 @@ inline void require_options(const std::filesystem::path& path, const json& archi
   differences.report(path);
 }
 
-/// The layers in a file. Those of a legacy file without an architecture have only names, which users may have chosen.
+/// Counts the layers in a file that are of a class that may be implied. A legacy file without an architecture has only names,
+/// which users may have chosen, so all of its layers are counted.
 inline layers_in_file count_layers(const hdf5_file& file, const json* architecture) {
   const char* const legacy = legacy_root(file);
   if (!legacy)

@@ -38,14 +38,12 @@ inline std::vector<layer> layers_by_number(const model_view& model) {
   detail::refuse_shared_layers(model, "files of Keras");
   std::vector<std::string> names = detail::layer_names(model.nodes);
   // Inputs and outputs of a graph have the names of their nodes.
-  const auto rename = [&](int node, std::string_view name) {
-    std::string& layer = names[std::size_t(model.nodes[std::size_t(node)].layer_number)];
-    layer.clear();
-    layer = detail::unique_name(std::string(name), names);
-  };
-  for (const detail::named_node& node : model.named_nodes)
-    if (model.nodes[std::size_t(node.begin)].is_input()) rename(node.begin, node.name);
-  for (std::size_t k = 0; k < model.output_names.size(); ++k) rename(model.outputs[k], model.output_names[k]);
+  for (int i = 0; i < int(model.nodes.size()) && !model.named_nodes.empty(); ++i)
+    if (const core::tape_node& n = model.nodes[std::size_t(i)]; n.is_input() || std::ranges::count(model.outputs, i) > 0) {
+      std::string& layer = names[std::size_t(n.layer_number)];
+      layer.clear();
+      layer = detail::unique_name(std::string(detail::named_node_of(model.named_nodes, i).name), names);
+    }
   std::vector<layer> layers(names.size());
   for (std::size_t i = model.nodes.size(); i-- > 0;) {
     const core::tape_node& n = model.nodes[i];
