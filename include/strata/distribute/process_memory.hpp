@@ -36,8 +36,8 @@ concept divides_among_processes = requires {
   typename S::division::split;
 };
 
-/// The executor that process_memory_of describes for `Of`, which is zero<Stage> or a strategy, with the places of its stages and the
-/// number of groups of processes that divide a batch; 0: training_sizes::processes is that number.
+/// The executor that process_memory_of describes for `Of`, which is zero<Stage> or a strategy, with the places of its stages and
+/// the number of groups of processes that divide a batch; 0: training_sizes::processes is that number.
 template <class Program, class Of, class Backend>
 struct process_of {
   using wrong = std::conditional_t<
